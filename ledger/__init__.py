@@ -1,0 +1,1 @@
+"""The record book: signed, hash-chained records in an append-only store."""

@@ -1,0 +1,168 @@
+"""Content-addressed files: `blobs/sha256/ab/cdef…` (spec: ledger.md, section 10).
+
+Trusted for: nothing; reading re-hashes. Written to a temporary file in the same folder, fsynced,
+renamed, folder fsynced, so a crash leaves a whole blob or a stray temporary file, never half a blob.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from ledger.digests import CHUNK_BYTES, PREFIX, is_digest, open_regular
+from ledger.errors import EvidenceError, UsageError
+from ledger.records.base import Blob
+
+JSON = "application/json"
+JSON_LINES = "application/jsonl"
+TEXT = "text/plain"
+SAFETENSORS = "application/vnd.safetensors"
+BINARY = "application/octet-stream"
+
+
+class BlobStore:
+    """The blobs of one ledger.
+
+    Args:
+        folder: where they lie; made on the first write.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def path(self, digest: str) -> Path:
+        """Where a blob lies.
+
+        Raises:
+            EvidenceError: `BLOB_WRONG`, the name is no digest.
+        """
+        if not is_digest(digest):
+            raise EvidenceError("BLOB_WRONG", f"{digest[:80]!r} is not a blob's name")
+        return self.folder / "sha256" / digest[7:9] / digest[9:]
+
+    def has(self, digest: str) -> bool:
+        """Whether a regular file lies where the blob belongs; its bytes are not read."""
+        path = self.path(digest)
+        return path.is_file() and not path.is_symlink()
+
+    def put(self, data: bytes, media_type: str, count: int | None = None) -> Blob:
+        """Keep bytes; what is there already is not written again.
+
+        Args:
+            data: the bytes.
+            media_type: what they are.
+            count: how many rows or items they hold, where that means something.
+        """
+        digest = PREFIX + hashlib.sha256(data).hexdigest()
+        blob = Blob(digest=digest, size=len(data), media_type=media_type, count=count)
+        if not self.has(digest):
+            with self._writing(digest) as stream:
+                stream.write(data)
+        return blob
+
+    def put_file(self, path: Path, media_type: str, count: int | None = None) -> Blob:
+        """Keep a file's bytes, streamed; the bytes hashed are the bytes kept.
+
+        Raises:
+            UsageError: `INPUT_MISSING`.
+            EvidenceError: `UNSAFE_PATH`, it is a link or no regular file.
+        """
+        try:
+            source = open_regular(path)
+        except FileNotFoundError:
+            raise UsageError("INPUT_MISSING", f"there is no file {path}") from None
+        state = hashlib.sha256()
+        size = 0
+        temporary = self._temporary()
+        with source, temporary.open("xb") as target:
+            while chunk := source.read(CHUNK_BYTES):
+                state.update(chunk)
+                size += len(chunk)
+                target.write(chunk)
+            _sync(target)
+        digest = PREFIX + state.hexdigest()
+        if self.has(digest):
+            temporary.unlink()
+        else:
+            self._place(temporary, digest)
+        return Blob(digest=digest, size=size, media_type=media_type, count=count)
+
+    def open(self, digest: str) -> BinaryIO:
+        """A blob for streaming; the caller compares the digest. `read` does it for you.
+
+        Raises:
+            EvidenceError: `BLOB_MISSING`, `UNSAFE_PATH`.
+        """
+        try:
+            return open_regular(self.path(digest))
+        except FileNotFoundError:
+            raise EvidenceError("BLOB_MISSING", f"blob {digest} is not in the store") from None
+
+    def read(self, digest: str, max_bytes: int = 1 << 31) -> bytes:
+        """A blob's bytes, re-hashed.
+
+        Raises:
+            EvidenceError: `BLOB_MISSING`, `BLOB_WRONG`, `UNSAFE_PATH`, `TOO_LARGE`.
+        """
+        with self.open(digest) as stream:
+            data = stream.read(max_bytes + 1)
+        if len(data) > max_bytes:
+            raise EvidenceError("TOO_LARGE", f"blob {digest} has more than {max_bytes} bytes")
+        actual = PREFIX + hashlib.sha256(data).hexdigest()
+        if actual != digest:
+            raise EvidenceError(
+                "BLOB_WRONG", f"blob {digest} has other bytes", expected=digest, actual=actual
+            )
+        return data
+
+    def _temporary(self) -> Path:
+        folder = self.folder / "sha256"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return folder / f".new-{secrets.token_hex(8)}"
+
+    @contextmanager
+    def _writing(self, digest: str) -> Iterator[BinaryIO]:
+        temporary = self._temporary()
+        with temporary.open("xb") as stream:
+            yield stream
+            _sync(stream)
+        self._place(temporary, digest)
+
+    def _place(self, temporary: Path, digest: str) -> None:
+        target = self.path(digest)
+        target.parent.mkdir(mode=0o700, exist_ok=True)
+        temporary.chmod(0o400)
+        temporary.replace(target)
+        _sync_folder(target.parent)
+
+
+def named_blobs(body: Any) -> Iterator[Blob]:
+    """Every blob that a record's body names, in field order."""
+    if isinstance(body, dict):
+        if body.keys() >= {"digest", "size", "media_type"}:
+            yield Blob.model_validate(body)
+            return
+        for item in body.values():
+            yield from named_blobs(item)
+    elif isinstance(body, list):
+        for item in body:
+            if isinstance(item, dict | list):
+                yield from named_blobs(item)
+
+
+def _sync(stream: BinaryIO) -> None:
+    stream.flush()
+    os.fsync(stream.fileno())
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

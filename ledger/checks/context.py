@@ -1,0 +1,79 @@
+"""What a cross-record check may look at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ledger.errors import EvidenceError
+from ledger.merkle import CompactRange
+from ledger.record import Record
+from ledger.records.base import Body
+from ledger.state import RunState, State
+
+Resolve = Callable[[str], Record | None]
+
+
+@dataclass(frozen=True)
+class Context:
+    """One record on trial: the state before it, its typed body, its refs already fetched."""
+
+    state: State
+    record: Record
+    body: Body
+    refs: dict[str, list[Record]]
+    tree: CompactRange
+    resolve: Resolve
+
+    def ref(self, role: str) -> Record | None:
+        """The record under a role with one ref, or None."""
+        found = self.refs.get(role)
+        return found[0] if found else None
+
+    def need(self, role: str) -> Record:
+        """The record under a required role."""
+        return self.refs[role][0]
+
+    def fetch(self, record_id: str) -> Record:
+        """An earlier record that a ref's own ref names.
+
+        Raises:
+            EvidenceError: `REF_NOT_FOUND`.
+        """
+        record = self.resolve(record_id)
+        if record is None:
+            raise EvidenceError(
+                "REF_NOT_FOUND", f"record {record_id[:19]} is not in this ledger", actual=record_id
+            )
+        return record
+
+    def open_run(self) -> RunState:
+        """The run that the record belongs to, running.
+
+        Raises:
+            EvidenceError: `RUN_NOT_OPEN`.
+        """
+        run = self.state.runs.get(self.need("run").id)
+        if run is None or run.status != "running":
+            raise EvidenceError(
+                "RUN_NOT_OPEN",
+                "the run has ended; nothing more can be recorded under it",
+                field="refs.run",
+                actual=self.need("run").id,
+            )
+        return run
+
+    def fail(
+        self,
+        code: str,
+        message: str,
+        *,
+        field: str | None = None,
+        expected: str | None = None,
+        actual: str | None = None,
+    ) -> EvidenceError:
+        """A finding about this record."""
+        return EvidenceError(code, message, field=field, expected=expected, actual=actual)
+
+
+Check = Callable[[Context], None]

@@ -1,0 +1,87 @@
+"""Rules about nominations, gates and grants (docs/spec/rules.md, G1 to G4)."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from ledger.checks.context import Check, Context
+from ledger.records.promotion import CandidateNominated, GateDecided, PromotionApproved, PromotionGranted
+
+
+def _nominated(context: Context) -> None:
+    """G1: the chosen checkpoint is one of those nominated."""
+    body = cast("CandidateNominated", context.body)
+    if body.chosen not in {item.id for item in context.refs["checkpoint"]}:
+        raise context.fail(
+            "NOMINATION_OTHER", "chosen is not among the checkpoints nominated", field="body.chosen"
+        )
+
+
+def _gate(context: Context) -> None:
+    """G2: a gate passes where every line does."""
+    body = cast("GateDecided", context.body)
+    if body.passed != all(gate.passed for gate in body.gates):
+        raise context.fail(
+            "GATE_WRONG", "passed is the conjunction of the gate's lines", field="body.passed"
+        )
+
+
+def _approved(context: Context) -> None:
+    """G3: the reviewer named is the one whose statement the record carries."""
+    body = cast("PromotionApproved", context.body)
+    statement = context.record.statement
+    if statement is None or statement.key != body.reviewer:
+        raise context.fail(
+            "REVIEWER_OTHER", "reviewer is not the key of the statement", field="body.reviewer"
+        )
+
+
+def _granted(context: Context) -> None:
+    """G4: a passed gate, enough distinct reviewers of it, the chosen checkpoint's own bytes."""
+    body = cast("PromotionGranted", context.body)
+    gate, nomination = context.need("gate"), context.need("nomination")
+    checkpoint = context.need("checkpoint")
+    if not gate.body["passed"] or gate.ref("nomination") != nomination.id:
+        raise context.fail(
+            "GATE_FAILED", "the gate did not pass, or is of another nomination", field="refs.gate"
+        )
+    if nomination.body["chosen"] != checkpoint.id:
+        raise context.fail(
+            "NOMINATION_OTHER", "the checkpoint is not the one chosen", field="refs.checkpoint"
+        )
+    if checkpoint.body["hosted"] is not None or body.tree != checkpoint.body["tree"]:
+        raise context.fail(
+            "PROMOTED_BYTES",
+            "the promoted tree is not the checkpoint's, or the checkpoint has no bytes here",
+            field="body.tree",
+            expected=checkpoint.body["tree"],
+            actual=body.tree,
+        )
+    _enough_reviewers(context, gate.id, checkpoint.id)
+
+
+def _enough_reviewers(context: Context, gate_id: str, checkpoint_id: str) -> None:
+    if context.state.policy is None:
+        raise context.fail("POLICY_MISSING", "no policy is declared, so nothing can be promoted")
+    needed = context.fetch(context.state.policy).body["reviewers"]
+    reviewers = {
+        approval.body["reviewer"]
+        for approval in context.refs["approval"]
+        if approval.ref("gate") == gate_id and approval.ref("checkpoint") == checkpoint_id
+    }
+    if len(reviewers) < needed:
+        raise context.fail(
+            "REVIEW_MISSING",
+            f"{len(reviewers)} of {needed} reviewers approved this gate and checkpoint",
+            field="refs.approval",
+            expected=str(needed),
+            actual=str(len(reviewers)),
+        )
+
+
+CHECKS: dict[str, tuple[Check, ...]] = {
+    "candidate.nominated": (_nominated,),
+    "gate.decided": (_gate,),
+    "promotion.approved": (_approved,),
+    "promotion.granted": (_granted,),
+}

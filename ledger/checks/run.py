@@ -1,0 +1,183 @@
+"""Rules about plans and runs (docs/spec/rules.md, P1 to P4 and R1 to R5)."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from ledger.canonical import parse_real
+from ledger.checks.context import Check, Context
+from ledger.records.run import PlanPrepared, RunEnded, RunLaunched
+
+
+def _plan_audit(context: Context) -> None:
+    """P1: the audit is of this split; findings need a reviewer's acceptance of that audit."""
+    audit = context.need("audit")
+    if audit.ref("split") != context.need("split").id:
+        raise context.fail(
+            "AUDIT_OTHER_SPLIT",
+            "the audit is of another split",
+            field="refs.audit",
+            expected=context.need("split").id,
+            actual=audit.ref("split"),
+        )
+    acceptance = context.ref("acceptance")
+    if acceptance is not None and acceptance.ref("audit") != audit.id:
+        raise context.fail(
+            "LEAKAGE_NOT_ACCEPTED", "the acceptance is of another audit", field="refs.acceptance"
+        )
+    if audit.body["verdict"] != "clean" and acceptance is None:
+        raise context.fail(
+            "LEAKAGE_NOT_ACCEPTED",
+            f"audit {audit.id[7:19]} has findings and no reviewer accepted them",
+            field="refs.acceptance",
+        )
+
+
+def _plan_method(context: Context) -> None:
+    """P2: a reinforcement plan has an audited reward, zero dropout, a frozen reference, positive KL."""
+    body = cast("PlanPrepared", context.body)
+    if body.method != "rl":
+        return
+    reward = context.ref("reward")
+    if reward is None or reward.body["inversions"] != 0:
+        raise context.fail(
+            "REWARD_NOT_AUDITED",
+            "a reinforcement plan needs a reward whose audit found no inversion",
+            field="refs.reward",
+        )
+    settings = body.settings
+    if settings.get("lora_dropout") not in ("0.0", None):
+        raise context.fail("RL_DROPOUT", "lora_dropout of a reinforcement plan is 0.0", field="settings.lora_dropout")
+    if settings.get("reference") not in ("start_adapter", "adapter_off"):
+        raise context.fail(
+            "RL_REFERENCE",
+            "reference is start_adapter or adapter_off, and frozen",
+            field="settings.reference",
+        )
+    kl = settings.get("kl_coefficient")
+    if not isinstance(kl, str) or parse_real(kl) <= 0:
+        raise context.fail("RL_KL", "kl_coefficient is a positive real number", field="settings.kl_coefficient")
+
+
+def _plan_start(context: Context) -> None:
+    """P3: going on exactly or from weights needs a parent checkpoint; a fresh start has none."""
+    body = cast("PlanPrepared", context.body)
+    if (body.start == "fresh") != (context.ref("parent") is None):
+        raise context.fail(
+            "PLAN_START",
+            f"start {body.start} and {'a' if context.ref('parent') else 'no'} parent do not fit",
+            field="body.start",
+        )
+
+
+def _plan_twin(context: Context) -> None:
+    """P4: no second plan with the same settings while a run of the first is live."""
+    body = cast("PlanPrepared", context.body)
+    refuse_twin(context, body.settings_digest)
+
+
+def refuse_twin(context: Context, twin: str) -> None:
+    """Refuse where a live run has the same settings digest.
+
+    Raises:
+        EvidenceError: `TWIN_UNCONFIRMED`.
+    """
+    for run_id, run in context.state.runs.items():
+        if run.twin == twin and run.status == "running":
+            raise context.fail(
+                "TWIN_UNCONFIRMED",
+                f"run {run_id[7:19]} of an equal plan is live or unconfirmed",
+                actual=run_id,
+            )
+
+
+def _launched(context: Context) -> None:
+    """R1: a plan is launched once, ever."""
+    plan = context.need("plan")
+    body = cast("RunLaunched", context.body)
+    if plan.id not in context.state.plans:
+        raise context.fail(
+            "PLAN_LAUNCHED", f"plan {plan.id[7:19]} was launched before", field="refs.plan"
+        )
+    refuse_twin(context, context.state.plans[plan.id])
+    if body.seen.size > context.record.seq:
+        raise context.fail("SEAL_AHEAD", "the head seen lies beyond this record", field="body.seen")
+
+
+def _resumed(context: Context) -> None:
+    """R2: only an attempt that ended short or was reconciled goes on, from its own checkpoint."""
+    run_id = context.need("run").id
+    run = context.state.runs.get(run_id)
+    if run is None or run.status == "running":
+        raise context.fail(
+            "RUN_STILL_OPEN",
+            "the run is live, unconfirmed or completed; only an ended attempt goes on",
+            field="refs.run",
+        )
+    checkpoint = context.ref("checkpoint")
+    if checkpoint is not None and checkpoint.ref("run") != run_id:
+        raise context.fail(
+            "CHECKPOINT_OTHER_RUN", "the checkpoint belongs to another run", field="refs.checkpoint"
+        )
+    step = checkpoint.body["step"] if checkpoint else 0
+    if context.record.body["from_update"] != step:
+        raise context.fail(
+            "UPDATE_OUT_OF_ORDER",
+            "from_update is the step of the checkpoint, 0 without one",
+            field="body.from_update",
+            expected=str(step),
+            actual=str(context.record.body["from_update"]),
+        )
+
+
+def _open(context: Context) -> None:
+    """R3: what belongs to a run is recorded while it is live."""
+    context.open_run()
+
+
+def _ended(context: Context) -> None:
+    """R4: the counters are the ledger's own; completed means the whole budget."""
+    body = cast("RunEnded", context.body)
+    run = context.open_run()
+    counted = {"groups": run.groups, "datums": run.datums, "updates": run.live}
+    for name, value in counted.items():
+        claimed = getattr(body.counters, name)
+        if claimed != value:
+            raise context.fail(
+                "COUNTERS_WRONG",
+                f"the run claims {claimed} {name}, the ledger has {value}",
+                field=f"body.counters.{name}",
+                expected=str(value),
+                actual=str(claimed),
+            )
+    last = context.ref("last_update")
+    if (last.id if last else None) != run.last_update:
+        raise context.fail(
+            "UPDATE_NOT_CONTINUED",
+            "last_update is the newest update on the live path",
+            field="refs.last_update",
+            expected=str(run.last_update),
+            actual=last.id if last else "none",
+        )
+    if body.outcome == "completed" and run.live != run.budget:
+        raise context.fail(
+            "SHORT_RUN",
+            f"{run.live} of {run.budget} updates were acknowledged; that is failed: short_run",
+            field="body.outcome",
+            expected=str(run.budget),
+            actual=str(run.live),
+        )
+    if (body.outcome == "failed") != (body.failure is not None):
+        raise context.fail(
+            "BODY_INVALID", "failure is named where the outcome is failed, only there", field="body.failure"
+        )
+
+
+CHECKS: dict[str, tuple[Check, ...]] = {
+    "plan.prepared": (_plan_audit, _plan_method, _plan_start, _plan_twin),
+    "run.launched": (_launched,),
+    "run.resumed": (_resumed,),
+    "run.stop_requested": (_open,),
+    "run.ended": (_ended,),
+    "run.reconciled": (_open,),
+}

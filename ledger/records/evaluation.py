@@ -1,0 +1,163 @@
+"""Evaluation: studies, protocols, arms, judge passes, evaluations, comparisons."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from ledger.records.base import (
+    Blob,
+    Body,
+    Count,
+    Counts,
+    Digest,
+    Model,
+    Name,
+    Positive,
+    Real,
+    Setting,
+    Slug,
+    Text,
+)
+
+PassKind = Literal["criteria_reversal", "position_swap", "direction"]
+
+
+class StudyRegistered(Body):
+    """What a study will do and what would count, before any of its runs is launched."""
+
+    kind: ClassVar[str] = "study.registered"
+    version: ClassVar[int] = 0
+
+    seeds: Annotated[list[Count], Field(min_length=1, max_length=64)]
+    settings_digest: Digest
+    comparisons: Positive
+    alpha: Real
+    minimum_gain: Real
+    cases: Positive
+    rollouts: Positive
+    guards: Annotated[list[Slug], Field(max_length=32)]
+    power: Real
+    attainable_gain: Real
+    minimum_p: Real
+    descriptive: bool
+
+
+class ProtocolRegistered(Body):
+    """Which cases are put to which models, and how their answers are scored."""
+
+    kind: ClassVar[str] = "protocol.registered"
+    version: ClassVar[int] = 1
+
+    name: Name
+    role: Literal["validation", "test"]
+    cases: Blob
+    identity: Digest
+    case_kinds: dict[Literal["desk", "dialogue"], Count]
+    families: Counts
+    generation: dict[Slug, Setting | Real]
+    judging: Literal["json", "likelihood"] | None
+    passes: Annotated[list[PassKind], Field(max_length=4)]
+    rubric: Blob | None
+    undecided_share: Real
+    guards: Annotated[list[Slug], Field(max_length=32)]
+
+
+class JudgeQualified(Body):
+    """How well a judge did on labelled cases it was not tuned on."""
+
+    kind: ClassVar[str] = "judge.qualified"
+    version: ClassVar[int] = 0
+
+    cases: Blob
+    asked: Literal["json", "likelihood"]
+    right: Count
+    total: Positive
+    lower: Real
+    floor: Real
+    qualified: bool
+    raw: Blob
+
+
+class ArmTranscribed(Body):
+    """What one model answered to every case of a protocol."""
+
+    kind: ClassVar[str] = "arm.transcribed"
+    version: ClassVar[int] = 1
+
+    transcripts: Blob
+    cases: Positive
+    prompts: Digest
+    tokens: Count
+    truncated: Count
+    weights: Digest
+    engine: dict[Slug, Setting | Real]
+
+
+class JudgePassed(Body):
+    """One pass of a judge over an arm: what went in, what came out, raw."""
+
+    kind: ClassVar[str] = "judge.passed"
+    version: ClassVar[int] = 1
+
+    pass_kind: PassKind
+    order: Literal["forward", "reversed"]
+    judge_weights: Digest
+    raw_input: Blob
+    raw_output: Blob
+    verdicts: Blob
+    undecided: Count
+    qualified: bool
+
+
+class EvaluationCompleted(Body):
+    """An arm's outcomes, case by case."""
+
+    kind: ClassVar[str] = "evaluation.completed"
+    version: ClassVar[int] = 1
+
+    outcomes: Blob
+    cases: Positive
+    success: Count
+    failure: Count
+    undecided: Count
+    violations: Count
+    truncated: Count
+    families: dict[Slug, Annotated[list[Count], Field(min_length=2, max_length=2)]]
+    flips: Annotated[list[Count], Field(min_length=2, max_length=2)] | None
+    diagnostic: Annotated[list[Literal["desk", "fixed_dialogue"]], Field(max_length=2)]
+
+
+class PairedCounts(Model):
+    """Both right, only the candidate, only the baseline, neither."""
+
+    both: Count
+    candidate_only: Count
+    baseline_only: Count
+    neither: Count
+
+
+class CandidateResult(Model):
+    """One candidate beside the baseline."""
+
+    evaluation: Digest
+    paired: PairedCounts
+    mcnemar_p: Real
+    gain: Real
+    guards: dict[Slug, Annotated[list[Name], Field(max_length=64)]]
+    eligible: bool
+
+
+class ComparisonMade(Body):
+    """Evaluations of one protocol side by side. Carries no authority: verify recomputes it."""
+
+    kind: ClassVar[str] = "comparison.made"
+    version: ClassVar[int] = 1
+
+    candidates: Annotated[list[CandidateResult], Field(min_length=1, max_length=64)]
+    baselines: dict[Slug, Real]
+    recommendation: Literal["candidate", "baseline", "none"]
+    recommended: Digest | None
+    descriptive: bool
+    notes: Annotated[list[Text], Field(max_length=32)]

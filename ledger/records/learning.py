@@ -1,0 +1,137 @@
+"""Learning: groups, batches, updates, checkpoints."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from ledger.records.base import (
+    Blob,
+    Body,
+    Count,
+    Counts,
+    Digest,
+    File,
+    Model,
+    Name,
+    Positive,
+    Real,
+    Setting,
+    Slug,
+    Text,
+)
+
+
+class WeightState(Model):
+    """What the trainable weights are, by a digest over tensors or by a provider's own policy id."""
+
+    scheme: Literal["tensors", "provider_policy"]
+    value: Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class RolloutGroup(Body):
+    """One task, sampled as often as planned, by one policy state."""
+
+    kind: ClassVar[str] = "rollout.group"
+    version: ClassVar[int] = 0
+
+    task: Digest
+    script: Digest
+    members: Positive
+    samples: Blob
+    state: WeightState
+    rewards: Annotated[list[Real], Field(min_length=1, max_length=1024)]
+    advantages: Annotated[list[Real], Field(min_length=1, max_length=1024)]
+    dialect: Slug
+    sampler: dict[Slug, Setting | Real]
+    stops: Counts
+    trace: Blob | None
+
+
+class RolloutRejected(Body):
+    """A group that does not count, and why."""
+
+    kind: ClassVar[str] = "rollout.rejected"
+    version: ClassVar[int] = 0
+
+    code: Slug
+    detail: Text
+    seen: Blob | None
+
+
+class DroppedRow(Model):
+    """A row that a batch left out."""
+
+    row: Digest
+    reason: Slug
+
+
+class BatchBuilt(Body):
+    """What one optimizer step is about to read."""
+
+    kind: ClassVar[str] = "batch.built"
+    version: ClassVar[int] = 1
+
+    step: Positive
+    digest: Digest
+    rows: Annotated[list[Digest], Field(max_length=512)]
+    rows_blob: Blob | None = None
+    datums: Positive
+    trainable_tokens: Positive
+    dropped: Annotated[list[DroppedRow], Field(max_length=64)] = []
+
+
+class UpdateAcknowledged(Body):
+    """One optimizer step happened: from which weights to which, on which batch."""
+
+    kind: ClassVar[str] = "update.acknowledged"
+    version: ClassVar[int] = 1
+
+    step: Positive
+    learning_rate: Real
+    loss: Real
+    gradient_norm: Real
+    before: WeightState
+    after: WeightState
+    figures: dict[Slug, Real | Count] = {}
+    ranks: Annotated[list[Digest], Field(max_length=64)] = []
+    provider: dict[Slug, Slug] = {}
+
+
+class Completeness(Model):
+    """Which parts of a learner state a checkpoint holds."""
+
+    weights: bool
+    optimizer: bool
+    scheduler: bool
+    random: bool
+    sampler: bool
+
+
+class CheckpointPublished(Body):
+    """A learner state after an update, file by file."""
+
+    kind: ClassVar[str] = "checkpoint.published"
+    version: ClassVar[int] = 1
+
+    step: Positive
+    files: Annotated[list[File], Field(max_length=256)]
+    tree: Digest
+    state: WeightState
+    completeness: Completeness
+    spent_updates: Count
+    spent_datums: Count
+    hosted: Name | None = None
+
+
+class CheckpointRestored(Body):
+    """A checkpoint was loaded again, and what its digests were then."""
+
+    kind: ClassVar[str] = "checkpoint.restored"
+    version: ClassVar[int] = 0
+
+    mode: Literal["exact", "weights"]
+    state: WeightState
+    digests: dict[Slug, Digest]
+    fork: bool

@@ -1,0 +1,92 @@
+"""The reducer's state: keys, policy, open plans and open runs; bounded, and its bytes are canonical.
+
+Everything else that a rule needs is fetched by id and certified by its hash. The state grows with keys,
+statements, unlaunched plans and unfinished runs, never with the number of records.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+
+from pydantic import TypeAdapter, ValidationError
+
+from ledger import canonical
+from ledger.errors import EvidenceError
+
+HEADS_KEPT = 256
+
+
+@dataclass
+class KeyState:
+    """An enrolled key: raw public key as hex, roles, the seqs between which it may sign."""
+
+    public: str
+    roles: list[str]
+    from_seq: int
+    until_seq: int | None = None
+    owner: str = ""
+
+
+@dataclass
+class RunState:
+    """A launched run that has not completed.
+
+    `status` is running or ended; `live` counts the updates on the live path; `last_update` and
+    `last_state` are its newest update's id and state-after; `pending` maps batch id to batch digest.
+    """
+
+    plan: str
+    twin: str
+    method: str
+    split: str
+    budget: int
+    status: str = "running"
+    live: int = 0
+    last_update: str | None = None
+    last_state: str | None = None
+    groups: int = 0
+    batches: int = 0
+    datums: int = 0
+    pending: dict[str, str] = field(default_factory=dict)
+    ended: str | None = None
+
+
+@dataclass
+class State:
+    """What admission and replay carry from record to record."""
+
+    origin: str = ""
+    ledger_id: str = ""
+    root_key: str = ""
+    last_time: str = ""
+    policy: str | None = None
+    keys: dict[str, KeyState] = field(default_factory=dict)
+    nonces: dict[str, int] = field(default_factory=dict)
+    heads: dict[str, str] = field(default_factory=dict)
+    plans: dict[str, str] = field(default_factory=dict)
+    runs: dict[str, RunState] = field(default_factory=dict)
+
+    def to_bytes(self) -> bytes:
+        """Canonical bytes: what a snapshot's digest is over."""
+        return canonical.encode(asdict(self))
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> State:
+        """The state of a snapshot's blob.
+
+        Raises:
+            EvidenceError: `NOT_CANONICAL` or `SNAPSHOT_WRONG`.
+        """
+        try:
+            return _ADAPTER.validate_json(canonical.encode(canonical.decode(data)), strict=True)
+        except ValidationError as error:
+            raise EvidenceError("SNAPSHOT_WRONG", f"no reducer state: {error.title}") from None
+
+    def remember_head(self, size: int, root: str) -> None:
+        """Keep a sealed head so that later statements can name it; the oldest falls out."""
+        self.heads[str(size)] = root
+        while len(self.heads) > HEADS_KEPT:
+            del self.heads[min(self.heads, key=int)]
+
+
+_ADAPTER = TypeAdapter(State)

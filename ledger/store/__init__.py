@@ -1,0 +1,1 @@
+"""Stores: where records and seals lie, durable and untrusted."""

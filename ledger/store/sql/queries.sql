@@ -1,0 +1,34 @@
+-- name: tail
+SELECT seq, id FROM records ORDER BY seq DESC LIMIT 1;
+-- name: append
+INSERT INTO records (seq, id, prev, signature, entry) VALUES (?, ?, ?, ?, ?);
+-- name: rows
+SELECT seq, id, signature, entry FROM records WHERE seq >= ? AND seq < ? ORDER BY seq;
+-- name: put_seal
+INSERT INTO seals (size, note) VALUES (?, ?) ON CONFLICT DO NOTHING;
+-- name: seals
+SELECT size, note FROM seals ORDER BY size;
+-- name: newest_seal
+SELECT size, note FROM seals ORDER BY size DESC LIMIT 1;
+-- name: objects
+SELECT type, name, coalesce(sql, '') FROM sqlite_master WHERE name NOT LIKE 'sqlite!_%' ESCAPE '!' ORDER BY type, name;
+-- name: indexed
+SELECT size, last_id FROM indexed;
+-- name: set_indexed
+UPDATE indexed SET size = ?, last_id = ?;
+-- name: put_id
+INSERT OR REPLACE INTO ids VALUES (?, ?);
+-- name: put_kind
+INSERT OR REPLACE INTO kinds VALUES (?, ?);
+-- name: put_edge
+INSERT OR REPLACE INTO edges VALUES (?, ?, ?);
+-- name: seq_of
+SELECT seq FROM ids WHERE id = ?;
+-- name: ids_between
+SELECT id, seq FROM ids WHERE id >= ? AND id <= ? LIMIT 3;
+-- name: seqs_of_kind
+SELECT seq FROM kinds WHERE kind = ? ORDER BY seq;
+-- name: last_of_kind
+SELECT seq FROM kinds WHERE kind = ? AND seq < ? ORDER BY seq DESC LIMIT 1;
+-- name: referrers
+SELECT role, source FROM edges WHERE target = ? ORDER BY source, role;

@@ -1,0 +1,325 @@
+"""The durable store: one SQLite file of records and seals (spec: ledger.md, section 9).
+
+Trusted for: nothing. Every byte that is read is checked again by its hash. A crash leaves every
+acknowledged record and nothing half-written: WAL with synchronous=FULL, one transaction a group.
+All access to the file in a process goes through one SQLite library: a second one would drop the locks.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from pysqlite3 import dbapi2 as sqlite
+
+from ledger.errors import EvidenceError, UsageError
+
+APPLICATION_ID = 0x45564C47  # "EVLG"
+FORMAT_VERSION = 1
+PAGE_BYTES = 8192
+BUSY_TIMEOUT_MS = 60_000
+ROWS_PER_READ = 512
+
+Row = tuple[int, bytes, bytes, bytes]
+Connection = Any
+
+_PRAGMAS: dict[str, int | str] = {
+    "journal_mode": "wal",
+    "synchronous": 2,
+    "recursive_triggers": 1,
+    "foreign_keys": 0,
+    "trusted_schema": 0,
+    "mmap_size": 0,
+    "application_id": APPLICATION_ID,
+    "user_version": FORMAT_VERSION,
+}
+
+
+def sql(name: str) -> str:
+    """The text of one of this package's SQL files."""
+    return resources.files(__package__).joinpath("sql", name).read_text(encoding="utf-8")
+
+
+def _queries() -> dict[str, str]:
+    found: dict[str, str] = {}
+    for part in sql("queries.sql").split("-- name: ")[1:]:
+        name, text = part.split("\n", 1)
+        found[name.strip()] = text.strip()
+    return found
+
+
+QUERIES = _queries()
+
+
+def check_library() -> None:
+    """Refuse a SQLite library with the WAL-reset bug (3.7.0 to 3.51.2, fixed in 3.44.6 and 3.50.7).
+
+    Raises:
+        UsageError: `SQLITE_UNSAFE`.
+    """
+    version = sqlite.sqlite_version_info
+    fixed = version >= (3, 51, 3) or (3, 50, 7) <= version < (3, 51) or (3, 44, 6) <= version < (3, 45)
+    if not fixed:
+        raise UsageError(
+            "SQLITE_UNSAFE",
+            "this SQLite can lose committed records in WAL mode",
+            expected="3.51.3 or newer",
+            actual=sqlite.sqlite_version,
+        )
+
+
+@contextmanager
+def translated(path: Path) -> Iterator[None]:
+    """Turn what the database library raises into one error of ours; the one boundary for it."""
+    try:
+        yield
+    except sqlite.OperationalError as error:
+        if "locked" in str(error) or "busy" in str(error):
+            raise UsageError("LEDGER_BUSY", f"{path.name} is held by another process") from error
+        if "readonly" in str(error):
+            raise UsageError("LEDGER_READ_ONLY", f"{path.name} cannot be written") from error
+        raise EvidenceError("LEDGER_UNREADABLE", f"{path.name}: {error}") from error
+    except sqlite.Error as error:
+        raise EvidenceError("LEDGER_UNREADABLE", f"{path.name}: {error}") from error
+
+
+class SqliteStore:
+    """Records and seals of one ledger; open it with `create`, `open_writer` or `open_reader`."""
+
+    def __init__(self, path: Path, connection: Connection, *, writable: bool) -> None:
+        self.path = path
+        self.writable = writable
+        self._db = connection
+        self.deviations: list[str] = []
+
+    @classmethod
+    def create(cls, path: Path) -> SqliteStore:
+        """Make a new, empty store; the file must not exist.
+
+        Raises:
+            UsageError: `LEDGER_EXISTS`, `SQLITE_UNSAFE`.
+        """
+        check_library()
+        if path.exists():
+            raise UsageError("LEDGER_EXISTS", f"{path} exists already")
+        with translated(path):
+            db = _connect(path, "rwc")
+            db.execute(f"PRAGMA page_size = {PAGE_BYTES}")
+            _set_pragmas(db)
+            db.executescript(f"BEGIN IMMEDIATE;\n{sql('schema.sql')}\nCOMMIT;")
+        path.chmod(0o600)
+        store = cls(path, db, writable=True)
+        store._check_schema()
+        return store
+
+    @classmethod
+    def open_writer(cls, path: Path) -> SqliteStore:
+        """Open an existing store to append.
+
+        Raises:
+            UsageError: `LEDGER_NOT_FOUND`, `LEDGER_READ_ONLY`, `SQLITE_UNSAFE`.
+            EvidenceError: `LEDGER_UNREADABLE`, `LEDGER_SCHEMA`, `FORMAT_UNKNOWN`.
+        """
+        check_library()
+        _check_file(path)
+        if not os.access(path, os.W_OK) or not os.access(path.parent, os.W_OK):
+            raise UsageError("LEDGER_READ_ONLY", f"{path} or its folder cannot be written")
+        with translated(path):
+            db = _connect(path, "rw")
+            _check_identity(db, path)
+            _set_pragmas(db)
+        store = cls(path, db, writable=True)
+        store._check_schema()
+        if store.deviations:
+            raise EvidenceError("LEDGER_SCHEMA", f"not as made: {', '.join(store.deviations)}")
+        return store
+
+    @classmethod
+    def open_reader(cls, path: Path) -> SqliteStore:
+        """Open a store, maybe from a stranger, only to read.
+
+        Raises:
+            UsageError: `LEDGER_NOT_FOUND`, `SQLITE_UNSAFE`.
+            EvidenceError: `LEDGER_UNREADABLE`, `LEDGER_SCHEMA`, `FORMAT_UNKNOWN`.
+        """
+        check_library()
+        _check_file(path)
+        quiet = not path.with_name(path.name + "-wal").exists()
+        mode = "ro&immutable=1" if quiet and not os.access(path.parent, os.W_OK) else "ro"
+        with translated(path):
+            db = _connect(path, mode)
+            for pragma in ("trusted_schema = OFF", "query_only = ON", "mmap_size = 0", "cell_size_check = ON"):
+                db.execute(f"PRAGMA {pragma}")
+            _check_identity(db, path)
+        store = cls(path, db, writable=False)
+        store._check_schema()
+        return store
+
+    def close(self) -> None:
+        """Close the connection; a last writer's checkpoint happens here."""
+        self._db.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """One write transaction, the write lock taken first; durable when it returns.
+
+        Raises:
+            UsageError: `LEDGER_BUSY`, `LEDGER_READ_ONLY`.
+            EvidenceError: `LEDGER_UNREADABLE`, the disk failed; nothing of the group is kept.
+        """
+        with translated(self.path):
+            self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            with translated(self.path):
+                self._db.execute("COMMIT")
+        except BaseException:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            raise
+
+    def tail(self) -> tuple[int, bytes | None]:
+        """Number of records and the id stored beside the last one."""
+        with translated(self.path):
+            row = self._db.execute(QUERIES["tail"]).fetchone()
+        return (0, None) if row is None else (row[0] + 1, row[1])
+
+    def append(self, rows: Iterable[tuple[int, bytes, bytes | None, bytes, bytes]]) -> None:
+        """Insert (seq, id, prev, signature, entry) rows inside a transaction."""
+        with translated(self.path):
+            self._db.executemany(QUERIES["append"], rows)
+
+    def rows(self, start: int = 0, stop: int | None = None) -> Iterator[Row]:
+        """(seq, stored id, signature, entry) in seq order, a few hundred at a time.
+
+        Raises:
+            EvidenceError: `LEDGER_UNREADABLE`, a column has another type than it must.
+        """
+        end = 2**62 if stop is None else stop
+        while start < end:
+            with translated(self.path):
+                batch = self._db.execute(
+                    QUERIES["rows"], (start, min(end, start + ROWS_PER_READ))
+                ).fetchall()
+            yield from (_checked_row(row) for row in batch)
+            if batch:
+                start = batch[-1][0] + 1
+            elif (later := self._next_seq(start)) is None:
+                return
+            else:
+                start = later
+
+    def row(self, seq: int) -> Row | None:
+        """The row at a seq, or None."""
+        return next(self.rows(seq, seq + 1), None)
+
+    def put_seal(self, size: int, note: bytes) -> None:
+        """Keep a seal; one that is there already stays."""
+        with translated(self.path):
+            self._db.execute(QUERIES["put_seal"], (size, note))
+
+    def seals(self) -> list[tuple[int, bytes]]:
+        """(size, note) of every seal, by size."""
+        with translated(self.path):
+            return [(size, bytes(note)) for size, note in self._db.execute(QUERIES["seals"])]
+
+    def newest_seal(self) -> tuple[int, bytes] | None:
+        """(size, note) of the largest seal."""
+        with translated(self.path):
+            row = self._db.execute(QUERIES["newest_seal"]).fetchone()
+        return None if row is None else (row[0], bytes(row[1]))
+
+    def _next_seq(self, start: int) -> int | None:
+        """The first seq at or after `start`: a gap in hostile rows must not end the reading early."""
+        with translated(self.path):
+            row = self._db.execute("SELECT min(seq) FROM records WHERE seq >= ?", (start,)).fetchone()
+        return None if row is None else row[0]
+
+    def _check_schema(self) -> None:
+        """Plain tables are demanded; a missing guard trigger is only noted."""
+        with translated(self.path):
+            there = {(kind, name): text for kind, name, text in self._db.execute(QUERIES["objects"])}
+        wanted = _expected_objects()
+        for kind, name in sorted(set(there) | set(wanted)):
+            if there.get((kind, name)) == wanted.get((kind, name)):
+                continue
+            if kind == "trigger" and (kind, name) in wanted:
+                self.deviations.append(f"trigger {name}")
+                continue
+            raise EvidenceError(
+                "LEDGER_SCHEMA", f"{kind} {name!r} is not as a ledger has it", field=str(name)[:80]
+            )
+
+
+def _expected_objects() -> dict[tuple[str, str], str]:
+    db = sqlite.connect(":memory:")
+    try:
+        db.executescript(sql("schema.sql"))
+        return {(kind, name): text for kind, name, text in db.execute(QUERIES["objects"])}
+    finally:
+        db.close()
+
+
+def _connect(path: Path, mode: str) -> Connection:
+    quoted = str(path.absolute()).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+    db = sqlite.connect(
+        f"file:{quoted}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False
+    )
+    db.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
+    return db
+
+
+def _set_pragmas(db: Connection) -> None:
+    """Set each pragma and read it back: SQLite ignores one it does not know."""
+    for name, value in _PRAGMAS.items():
+        db.execute(f"PRAGMA {name} = {value}")
+        row = db.execute(f"PRAGMA {name}").fetchone()
+        actual = row[0] if row else 0
+        if actual != value:
+            raise UsageError(
+                "SQLITE_UNSAFE", f"pragma {name} did not take", expected=str(value), actual=str(actual)
+            )
+
+
+def _check_file(path: Path) -> None:
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        raise UsageError("LEDGER_NOT_FOUND", f"there is no ledger at {path.parent}") from None
+    except OSError as error:
+        raise EvidenceError("LEDGER_UNREADABLE", f"{path}: {error.strerror}") from error
+    if not stat.S_ISREG(mode):
+        raise EvidenceError("UNSAFE_PATH", f"{path} is not a regular file")
+
+
+def _check_identity(db: Connection, path: Path) -> None:
+    application = db.execute("PRAGMA application_id").fetchone()[0]
+    version = db.execute("PRAGMA user_version").fetchone()[0]
+    if application != APPLICATION_ID:
+        raise EvidenceError("LEDGER_UNREADABLE", f"{path.name} is not a ledger's database")
+    if version != FORMAT_VERSION:
+        raise EvidenceError(
+            "FORMAT_UNKNOWN",
+            f"the ledger has format version {version}",
+            expected=str(FORMAT_VERSION),
+            actual=str(version),
+        )
+
+
+def _checked_row(row: tuple[Any, ...]) -> Row:
+    seq, stored_id, signature, entry = row
+    if not (
+        type(seq) is int
+        and type(stored_id) is bytes
+        and type(signature) is bytes
+        and type(entry) is bytes
+    ):
+        raise EvidenceError("LEDGER_UNREADABLE", f"row {seq!r} has a column of another type")
+    return seq, stored_id, signature, entry
+
+

@@ -1,0 +1,32 @@
+"""JSON from anybody, read strictly: bounded, no NaN, and no object with one key twice."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ledger.canonical import loads
+from ledger.errors import EvidenceError
+
+
+def loads_unique(data: bytes, max_depth: int) -> Any:
+    """The value of JSON bytes whose objects name each key once.
+
+    The fast parser bounds the depth and refuses NaN, infinities and bad UTF-8, but keeps the last of two
+    equal keys; the second parse is there to see them.
+
+    Raises:
+        EvidenceError: `NOT_CANONICAL`, the bytes are not JSON or nest too deep;
+            `DUPLICATE_KEY`, an object names one key twice.
+    """
+    loads(data, max_depth)
+    return json.loads(data, object_pairs_hook=_unique)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise EvidenceError("DUPLICATE_KEY", f"the key {twice[:40]!r} stands twice in one object")
+    return value

@@ -1,0 +1,247 @@
+"""The gate: a conjunction of lines, each with its number, its threshold and its verdict.
+
+`decide_gates` looks at what evidence there is and never stops at the first failing line: a reader sees all that
+is missing. Nothing here is trusted from a record of a verdict: outcomes, identities and re-runs are what
+the caller re-derived.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Final
+
+from ledger.canonical import real
+from verifiers.judgement.comparison import findings
+from verifiers.judgement.gate_evidence import Evidence, Facts, Limits, SeedEvidence
+from verifiers.judgement.statistics import sign_flip
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from verifiers.judgement.comparison import Line, Pair
+
+METADATA: Final = ("model", "package")
+JUDGE_METADATA: Final = ("judge", "rubric")
+
+
+@dataclass(frozen=True)
+class GateLine:
+    """One line of the gate."""
+
+    name: str
+    value: str
+    threshold: str
+    passed: bool
+    code: str | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The line as `gate.decided` carries it."""
+        return {
+            "name": self.name,
+            "value": self.value,
+            "threshold": self.threshold,
+            "passed": self.passed,
+            "code": self.code,
+        }
+
+
+@dataclass(frozen=True)
+class GateReport:
+    """All lines, in the order of the table."""
+
+    lines: tuple[GateLine, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether every line passed; a gate without a line has not."""
+        return bool(self.lines) and all(line.passed for line in self.lines)
+
+    def body(self) -> dict[str, Any]:
+        """The body of `gate.decided`."""
+        return {"gates": [line.as_dict() for line in self.lines], "passed": self.passed}
+
+
+def decide_gates(evidence: Evidence, demanded: Limits, rng: np.random.Generator) -> GateReport:
+    """Every line of the gate.
+
+    Args:
+        evidence: what was re-derived.
+        demanded: the limits, from `limits`.
+        rng: the random source of the bootstrap, from a recorded seed (`resampling.generator`).
+    """
+    facts = Facts(evidence, demanded, rng)
+    return GateReport(tuple(_line(name, code, check, facts) for name, code, check in GATES))
+
+
+# What a line says: its number, its threshold, and whether it passed.
+_Said = tuple[str, str, bool]
+_Check = Callable[[Facts], _Said]
+
+
+def _seeds(facts: Facts) -> _Said:
+    found = len({seed.seed for seed in facts.evidence.seeds})
+    return str(found), f"at least {facts.demanded.seeds}", found >= facts.demanded.seeds
+
+
+def _planned_seeds(facts: Facts) -> _Said:
+    planned = facts.demanded.planned_seeds
+    found = sorted(seed.seed for seed in facts.evidence.seeds)
+    if planned is None:
+        return "no study", "all seeds of a registered study", False
+    wanted = ", ".join(map(str, sorted(planned)))
+    return _short(", ".join(map(str, found)) or "none"), _short(wanted), found == sorted(planned)
+
+
+def _pairing(facts: Facts) -> _Said:
+    paired = facts.problem is None and bool(facts.all_pairs)
+    said = "same cases, prompts and settings" if paired else facts.problem or "no seed"
+    return _short(said), "same cases, prompts and settings in both arms", paired
+
+
+def _identities(facts: Facts) -> _Said:
+    seeds = facts.evidence.seeds
+    distinct = len({seed.checkpoint for seed in seeds})
+    traced = sum(seed.traced for seed in seeds)
+    fine = bool(seeds) and distinct == traced == len(seeds)
+    return f"{distinct} distinct, {traced} traced", f"{len(seeds)} of each", fine
+
+
+def _case_count(facts: Facts) -> _Said:
+    demanded = facts.demanded
+    totals = {len(found) for found in facts.all_pairs}
+    scored = min((len(found) for found in facts.scored), default=0)
+    planned = demanded.planned_cases
+    registered = planned is None or totals == {planned}
+    wanted = f"at least {demanded.cases}" + (f", {planned} as registered" if planned else "")
+    return str(scored), wanted, registered and scored >= demanded.cases
+
+
+def _undecided(facts: Facts) -> _Said:
+    shares = [
+        sum(not pair.decided for pair in found) / len(found) if found else 1.0
+        for found in facts.scored
+    ]
+    limit = facts.demanded.undecided_share
+    worst = max(shares, default=1.0)
+    return real(worst), f"at most {real(limit)} in every seed", worst <= limit
+
+
+def _significance(facts: Facts) -> _Said:
+    alpha, comparisons = facts.demanded.alpha, facts.demanded.comparisons
+    threshold = f"at most {real(alpha)} after {comparisons} planned comparison(s)"
+    if not facts.computable:
+        return "none", threshold, False
+    p = min(1.0, sign_flip(facts.gains) * comparisons)
+    return real(p), threshold, p <= alpha and sum(facts.gains) > 0
+
+
+def _interval(facts: Facts) -> _Said:
+    if not facts.computable:
+        return "none", "above 0.0", False
+    return real(facts.interval.lower), "above 0.0", facts.interval.lower > 0.0
+
+
+def _gain(facts: Facts) -> _Said:
+    wanted = f"at least {real(facts.demanded.minimum_gain)}"
+    if not facts.computable:
+        return "none", wanted, False
+    mean = sum(facts.gains) / len(facts.gains)
+    # Compared as the decimal that was declared, so that a gain of exactly 0.03 passes a floor of 0.03.
+    floor = Fraction(real(facts.demanded.minimum_gain))
+    return real(float(mean)), wanted, mean >= floor
+
+
+def _violations(facts: Facts) -> _Said:
+    qualified = facts.evidence.judge_qualified
+
+    def broken(line: Line) -> int:
+        return len(findings(line, "violations", judge_qualified=qualified))
+
+    return _worst([_rise(found, broken) for found in facts.all_pairs])
+
+
+def _truncations(facts: Facts) -> _Said:
+    risen = [_rise(found, lambda line: int(line["truncated"])) for found in facts.all_pairs]
+    return _worst(risen)
+
+
+def _families(facts: Facts) -> _Said:
+    gains: dict[str, int] = {}
+    for found in facts.counted:
+        for pair in found:
+            delta = pair.candidate["success"] - pair.baseline["success"]
+            gains[pair.family] = gains.get(pair.family, 0) + delta
+    fallen = sorted(family for family, gain in gains.items() if gain < 0)
+    said = f"{len(fallen)} fell" + (f": {', '.join(fallen)}" if fallen else "")
+    return _short(said), "no family falls", facts.computable and not fallen
+
+
+def _metadata(facts: Facts) -> _Said:
+    seeds = facts.evidence.seeds
+    judged = any(pair.kind == "dialogue" for found in facts.all_pairs for pair in found)
+    needed = METADATA + (JUDGE_METADATA if judged else ())
+    unpinned = [name for name in needed if not _is_pinned(name, seeds)]
+    said = "one digest each" if not unpinned else f"not pinned: {', '.join(unpinned)}"
+    return said, "one digest each of " + ", ".join(needed), not unpinned
+
+
+def _reproduced(facts: Facts) -> _Said:
+    demanded, seeds = facts.demanded, facts.evidence.seeds
+    updates = min((seed.updates_reproduced for seed in seeds), default=0)
+    share = min((_rerun_share(seed) for seed in seeds), default=0.0)
+    disagreed = sum(seed.disagreed for seed in seeds)
+    enough = updates >= demanded.reruns_updates_per_seed and share >= demanded.reruns_case_share
+    said = f"{updates} updates a seed, {real(share)} of cases, {disagreed} disagreed"
+    wanted = (
+        f"{demanded.reruns_updates_per_seed} updates a seed, "
+        f"{real(demanded.reruns_case_share)} of cases, 0 disagreed"
+    )
+    return said, wanted, bool(seeds) and enough and disagreed == 0
+
+
+GATES: Final[tuple[tuple[str, str, _Check], ...]] = (
+    ("seeds", "SEEDS_TOO_FEW", _seeds),
+    ("planned_seeds", "SEEDS_NOT_AS_PLANNED", _planned_seeds),
+    ("pairing", "PAIRING_BROKEN", _pairing),
+    ("identities", "IDENTITY_UNPROVEN", _identities),
+    ("cases", "CASES_NOT_AS_PLANNED", _case_count),
+    ("undecided", "UNDECIDED_TOO_MANY", _undecided),
+    ("significance", "NOT_SIGNIFICANT", _significance),
+    ("interval", "INTERVAL_REACHES_ZERO", _interval),
+    ("gain", "EFFECT_TOO_SMALL", _gain),
+    ("violations", "NEW_VIOLATION", _violations),
+    ("truncations", "NEW_TRUNCATION", _truncations),
+    ("families", "FAMILY_REGRESSED", _families),
+    ("metadata", "METADATA_UNPINNED", _metadata),
+    ("reproduced", "NOT_REPRODUCED", _reproduced),
+)
+
+
+def _line(name: str, code: str, check: _Check, facts: Facts) -> GateLine:
+    value, threshold, passed = check(facts)
+    return GateLine(name, value, threshold, passed, None if passed else code)
+
+
+def _rise(found: Sequence[Pair], measure: Callable[[Line], int]) -> int:
+    return sum(measure(pair.candidate) - measure(pair.baseline) for pair in found)
+
+
+def _worst(risen: Sequence[int]) -> _Said:
+    worst = max(risen, default=0)
+    return f"{worst:+d} in the worst seed", "no rise in any seed", bool(risen) and worst <= 0
+
+
+def _is_pinned(name: str, seeds: Sequence[SeedEvidence]) -> bool:
+    digests = {seed.metadata.get(name, "") for seed in seeds}
+    return len(digests) == 1 and "" not in digests
+
+
+def _rerun_share(seed: SeedEvidence) -> float:
+    return seed.cases_reproduced / len(seed.candidate) if seed.candidate else 0.0
+
+
+def _short(text: str) -> str:
+    """A text as a gate line can hold it: at most 200 characters."""
+    return text if len(text) <= 200 else text[:199] + "…"
