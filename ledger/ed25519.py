@@ -251,7 +251,6 @@ def _encryption(passphrase: bytes | None) -> KeySerializationEncryption:
 def _write_durable(path: Path, data: bytes) -> None:
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, _KEY_FILE_MODE)
     with os.fdopen(handle, "wb") as stream:
-        os.fchmod(handle, _KEY_FILE_MODE)
         stream.write(data)
         stream.flush()
         os.fsync(handle)

@@ -228,7 +228,6 @@ def _replace(path: Path, data: bytes, *, durable: bool) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
     handle = os.open(temporary, flags, _FILE_MODE)
     with os.fdopen(handle, "wb") as stream:
-        os.fchmod(handle, _FILE_MODE)
         stream.write(data)
         stream.flush()
         if durable:

@@ -174,21 +174,20 @@ def verify_consistency(
         raise EvidenceError(
             "PROOF_INVALID", f"a tree of {new_size} leaves does not extend one of {old_size}"
         )
-    for size, claimed in ((old_size, old_root), (new_size, new_root)):
-        if size == 0:
-            _check_root(EMPTY_ROOT, claimed, "the empty tree")
     if old_size in {0, new_size}:
-        _verify_trivial(old_size, old_root, new_root, proof)
+        _verify_trivial(old_size, new_size, old_root, new_root, proof)
     else:
         _verify_extension(old_size, new_size, old_root, new_root, proof)
 
 
 def _verify_trivial(
-    old_size: int, old_root: bytes, new_root: bytes, proof: Sequence[bytes]
+    old_size: int, new_size: int, old_root: bytes, new_root: bytes, proof: Sequence[bytes]
 ) -> None:
     if proof:
         raise EvidenceError("PROOF_INVALID", "the consistency proof should be empty")
-    if old_size != 0:
+    if old_size == 0:
+        _check_root(EMPTY_ROOT, old_root, "the empty tree")
+    if old_size == new_size:
         _check_root(old_root, new_root, f"the same tree of {old_size} leaves")
 
 

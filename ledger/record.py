@@ -63,12 +63,6 @@ class Record:
         return {"id": self.id, **canonical.loads(self.entry), "signature": self.signature.hex()}
 
 
-def pae(payload_type: str, payload: bytes) -> bytes:
-    """The pre-authentication encoding of DSSE v1: what is signed."""
-    kind = payload_type.encode()
-    return b"DSSEv1 %d %b %d %b" % (len(kind), kind, len(payload), payload)
-
-
 def record_id(signature: bytes, entry: bytes) -> str:
     """Id of a record: the RFC 6962 leaf hash of signature and entry."""
     return "sha256:" + hashlib.sha256(b"\x00" + signature + entry).hexdigest()

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ledger import canonical
-from ledger.record import Refs, pae
+from ledger.dsse import pae
+from ledger.record import Refs
 from ledger.records.base import Seen, Statement
 
 if TYPE_CHECKING:

@@ -8,10 +8,13 @@ from __future__ import annotations
 import os
 import platform
 import sys
-from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
 
 TRAIN_LIBRARIES = (
     "accelerate",
@@ -41,8 +44,24 @@ OFFLINE = {
 """What keeps a child off the network and its hashing the same from run to run."""
 
 _KEPT = frozenset(
-    "HOME LANG LANGUAGE LC_ALL LC_CTYPE LD_LIBRARY_PATH LOGNAME PATH SYSTEMROOT TEMP TMP TMPDIR TZ USER"
-    " VIRTUAL_ENV WINDIR".split()
+    [
+        "HOME",
+        "LANG",
+        "LANGUAGE",
+        "LC_ALL",
+        "LC_CTYPE",
+        "LD_LIBRARY_PATH",
+        "LOGNAME",
+        "PATH",
+        "SYSTEMROOT",
+        "TEMP",
+        "TMP",
+        "TMPDIR",
+        "TZ",
+        "USER",
+        "VIRTUAL_ENV",
+        "WINDIR",
+    ]
 )
 
 

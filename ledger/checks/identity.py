@@ -7,7 +7,7 @@ from typing import cast
 from ledger import ed25519
 from ledger.checks.context import Check, Context
 from ledger.digests import sha256
-from ledger.record import pae
+from ledger.dsse import pae
 from ledger.records.identity import (
     KeyEnrolled,
     KeyRevoked,

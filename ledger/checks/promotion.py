@@ -49,7 +49,7 @@ def _granted(context: Context) -> None:
         raise context.fail(
             "NOMINATION_OTHER", "the checkpoint is not the one chosen", field="refs.checkpoint"
         )
-    if checkpoint.body["hosted"] is not None or body.tree != checkpoint.body["tree"]:
+    if checkpoint.body.get("hosted") is not None or body.tree != checkpoint.body["tree"]:
         raise context.fail(
             "PROMOTED_BYTES",
             "the promoted tree is not the checkpoint's, or the checkpoint has no bytes here",

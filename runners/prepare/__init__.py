@@ -1,1 +1,1 @@
-"""TODO."""
+"""Preparation of data and models: whatever reads files before a ledger knows them."""

@@ -8,10 +8,8 @@ ignores the record is right on about half. Everything follows from the files and
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -23,6 +21,10 @@ from runners.prepare.tau2 import read_retail
 from verifiers.rewards.desk_calls import Call, call
 from verifiers.rewards.desk_records import Order
 from verifiers.rewards.desk_rules import STATUS_NEEDED, expected_call, objection
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
 
 # Twin pairs in each pool: (request, why its second order is refused) -> pairs.
 PAIRS: dict[tuple[str, str], int] = {
@@ -143,7 +145,9 @@ class _PoolBuilder:
         """The least used order that fits, with a call that its customer wants."""
         target = cause if refused else None
         foreign = refused and cause == "not_owner"
-        ordered = sorted(self.orders, key=lambda order: (self.used[order.order_id], self._rank(salt, order)))
+        ordered = sorted(
+            self.orders, key=lambda order: (self.used[order.order_id], self._rank(salt, order))
+        )
         for own in ordered:
             order = self._foreign(own, salt) if foreign else own
             options = wishes(order, request, reason, self._addresses(own, salt))
@@ -157,7 +161,9 @@ class _PoolBuilder:
     def _transfer(self, number: int) -> Decision:
         choice = wordings("transfer", self.pool)
         wording_id, template, _ = choice[number % len(choice)]
-        order = min(self.orders, key=lambda order: (self.used[order.order_id], self._rank(number, order)))
+        order = min(
+            self.orders, key=lambda order: (self.used[order.order_id], self._rank(number, order))
+        )
         self.used[order.order_id] += 1
         said = template.replace("{item}", order.items[0].name)
         return Decision(order, call("transfer"), said, wording_id, self.pool, None)

@@ -6,12 +6,15 @@ record is wrong. Each question also gives one training row, so that answering in
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from runners.prepare.desk_orders import rank
-from verifiers.rewards.desk_records import Order
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from verifiers.rewards.desk_records import Order
 
 INSTRUCTION = "Answer the customer in one short sentence. Policy:\n"
 
@@ -102,7 +105,9 @@ def _holds(topic: _Topic, order: Order) -> bool:
 
 
 def _answers(topic: _Topic, order: Order) -> tuple[str, str]:
-    said = [text.format(paid=order.paid_with, status=order.status) for text in (topic.yes, topic.no)]
+    said = [
+        text.format(paid=order.paid_with, status=order.status) for text in (topic.yes, topic.no)
+    ]
     right, wrong = said if _holds(topic, order) else said[::-1]
     return right, wrong
 
@@ -110,7 +115,10 @@ def _answers(topic: _Topic, order: Order) -> tuple[str, str]:
 def _messages(topic: _Topic, order: Order, pool: int) -> list[dict[str, str]]:
     record = f"Order: {order.items[0].name}. Paid with: {order.paid_with}. Status: {order.status}."
     return [
-        {"role": "system", "content": f"{INSTRUCTION}- {topic.policy[0].upper()}{topic.policy[1:]}."},
+        {
+            "role": "system",
+            "content": f"{INSTRUCTION}- {topic.policy[0].upper()}{topic.policy[1:]}.",
+        },
         {"role": "user", "content": f"{topic.questions[pool]}\n{record}"},
     ]
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from runners.prepare.tau2 import Retail, benchmark_customers
 from verifiers.rewards.desk_calls import Call, call
 from verifiers.rewards.desk_records import Item, Method, Offer, Order
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 MAX_CHANGE_CHARS = 18
 MAX_NAMED_ITEMS = 4
@@ -64,7 +66,9 @@ def wishes(order: Order, request: str, reason: str, addresses: list[str]) -> Ite
     elif len(names) == len(set(names)) <= MAX_NAMED_ITEMS:
         if request == "return":
             places = [kind for kind in _kinds(order) if kind in (order.paid_with, "gift card")]
-            yield from (call(request, item=item, refund_to=kind) for item in names for kind in places)
+            yield from (
+                call(request, item=item, refund_to=kind) for item in names for kind in places
+            )
         else:
             yield from (
                 call(request, item=offer.item, new=offer.change, pay_with=kind)
@@ -89,7 +93,9 @@ def _cents(amount: float) -> int:
 
 def _methods(user: dict[str, Any]) -> tuple[Method, ...]:
     return tuple(
-        Method(_SOURCES[method["source"]], _cents(method["balance"]) if "balance" in method else None)
+        Method(
+            _SOURCES[method["source"]], _cents(method["balance"]) if "balance" in method else None
+        )
         for _, method in sorted(user["payment_methods"].items())
     )
 

@@ -6,10 +6,14 @@ text, so that a comparison is about what was learned and never about what was sh
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ledger.errors import EvidenceError
 from verifiers.rewards.desk_calls import Call, call
-from verifiers.rewards.desk_records import Order
 from verifiers.rewards.desk_rules import price_difference_cents
+
+if TYPE_CHECKING:
+    from verifiers.rewards.desk_records import Order
 
 TOOLS_TEXT = (
     "Reply with one JSON tool call.\n"
@@ -24,7 +28,9 @@ TOOLS_TEXT = (
 
 _OWNER = "deny any requests for tasks related to any other user"
 _MODIFY = "An order can only be modified if its status is 'pending'"
-_BALANCE = "If the user provides a gift card, it must have enough balance to cover the price difference"
+_BALANCE = (
+    "If the user provides a gift card, it must have enough balance to cover the price difference"
+)
 
 POLICY_LINES: dict[str, tuple[str, ...]] = {
     "cancel": ("An order can only be cancelled if its status is 'pending'", _OWNER),
@@ -112,10 +118,14 @@ def _details(order: Order, wanted: Call) -> list[str]:
     method = order.method("gift card")
     if _by_gift_card(wanted) and method is not None and method.balance_cents is not None:
         difference = price_difference_cents(order, wanted)
-        details.append(f"Difference: {_money(difference)}. Gift card: {_money(method.balance_cents)}.")
+        details.append(
+            f"Difference: {_money(difference)}. Gift card: {_money(method.balance_cents)}."
+        )
     return details
 
 
 def _money(cents: int) -> str:
     sign, cents = ("-" if cents < 0 else ""), abs(cents)
-    return f"{sign}{cents // 100}" if cents % 100 == 0 else f"{sign}{cents // 100}.{cents % 100:02d}"
+    return (
+        f"{sign}{cents // 100}" if cents % 100 == 0 else f"{sign}{cents // 100}.{cents % 100:02d}"
+    )

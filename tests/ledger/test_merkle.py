@@ -216,6 +216,16 @@ def test_consistency_at_the_edges_is_refused(old_size, new_size, old_root, new_r
     assert refused(merkle.verify_consistency, old_size, new_size, old_root, new_root, proof)
 
 
+def test_overlong_proof_is_refused_under_roots_made_to_fit_it():
+    """A size bounds its proof: one hash more is refused even where the claimed roots contain it."""
+    a, b, c, d, more = LEAVES[:5]
+    node = merkle.node_hash
+    assert refused(merkle.verify_inclusion, a, 0, 1, [more], node(more, a))
+    left, right = node(a, b), node(c, d)
+    roots = (node(more, node(left, c)), node(more, node(left, right)))
+    assert refused(merkle.verify_consistency, 3, 4, *roots, [c, d, left, more])
+
+
 def test_anything_extends_the_empty_tree():
     """From the empty tree the empty proof is the right one."""
     merkle.verify_consistency(0, 3, merkle.EMPTY_ROOT, mth(LEAVES[:3]), [])

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Outcomes that code can decide: the desk's rules, its calls, and the answerers to compare with."""

@@ -68,7 +68,9 @@ def read_case(value: dict[str, Any]) -> Case:
     for name in ("order", "wanted", "expected"):
         if name not in value:
             raise EvidenceError("CASE_BROKEN", f"the case has no {name}", field=name)
-    case = Case(read_order(value["order"]), read_call(value["wanted"]), read_call(value["expected"]))
+    case = Case(
+        read_order(value["order"]), read_call(value["wanted"]), read_call(value["expected"])
+    )
     derived = expected_call(case.order, case.wanted)
     if derived != case.expected:
         raise EvidenceError(
@@ -103,4 +105,9 @@ def outcome(case: dict[str, Any], text: str, *, truncated: bool = False) -> dict
     if desk.order != read.order and not success:
         violations.append(UNREQUESTED)
     detail = {"call": found.as_json(), "expected": read.expected.as_json()}
-    return {**result, "success": success and not truncated, "violations": violations, "detail": detail}
+    return {
+        **result,
+        "success": success and not truncated,
+        "violations": violations,
+        "detail": detail,
+    }

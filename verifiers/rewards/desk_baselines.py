@@ -8,10 +8,12 @@ the second has not been shown to read the record.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TYPE_CHECKING
 
 from verifiers.rewards.desk import outcome, read_case
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
 
 
 def best_constant(cases: Sequence[dict[str, Any]]) -> tuple[str, int]:
@@ -54,23 +56,17 @@ def right_refusals(cases: Iterable[dict[str, Any]]) -> int:
 
 
 def take_cases(cases: Sequence[dict[str, Any]], count: int) -> list[dict[str, Any]]:
-    """About `count` cases, whole twins only, every family served in turn, in the order given.
+    """At most `count` cases as a fair sample: whole twins only, families in the same proportion.
 
-    Deterministic: units (a twin, or a case without one) are taken round by round over the families of
-    refusal they test, each family's first unit before any family's second.
+    Deterministic in the order of `cases`: units (a twin, or a case without one) are sorted by the families
+    they hold, and every n-th is taken.
     """
     units: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for case in cases:
-        units[case["twin"] if case.get("twin") is not None else case["id"]].append(case)
-    queues: dict[tuple[str, ...], list[str]] = defaultdict(list)
-    for name, members in units.items():
-        queues[tuple(sorted({case["family"] for case in members}))].append(name)
-    chosen: set[str] = set()
-    size = 0
-    rounds = max((len(queue) for queue in queues.values()), default=0)
-    for place in range(rounds):
-        for kinds in sorted(queues):
-            if place < len(queues[kinds]) and size + len(units[queues[kinds][place]]) <= count:
-                chosen.add(queues[kinds][place])
-                size += len(units[queues[kinds][place]])
-    return [case for name, members in units.items() if name in chosen for case in members]
+        units[case["id"] if case.get("twin") is None else case["twin"]].append(case)
+    ordered = sorted(units.values(), key=lambda unit: sorted(case["family"] for case in unit))
+    for wanted in range(len(ordered), 0, -1):
+        chosen = [ordered[place * len(ordered) // wanted] for place in range(wanted)]
+        if sum(map(len, chosen)) <= count:
+            return [case for unit in chosen for case in unit]
+    return []

@@ -75,7 +75,9 @@ def parse_call(text: str) -> Call | NoCall:
     text = text.strip()
     fenced = _FENCE.match(text)
     try:
-        value = loads_unique((fenced.group(1) if fenced else text).encode(errors="replace"), max_depth=3)
+        value = loads_unique(
+            (fenced.group(1) if fenced else text).encode(errors="replace"), max_depth=3
+        )
     except EvidenceError:
         return NoCall("not_json")
     if not isinstance(value, dict):

@@ -8,11 +8,14 @@ variant of the same product; a refund goes back to the first method or to a gift
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from verifiers.rewards.desk_calls import Call, call
-from verifiers.rewards.desk_records import Item, Offer, Order
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from verifiers.rewards.desk_records import Item, Offer, Order
+    from collections.abc import Callable
 
 CANCEL_REASONS = ("no longer needed", "ordered by mistake")
 
@@ -125,7 +128,9 @@ def _repaid(order: Order, done: Call) -> Order:
 
 
 def _sent_back(order: Order, done: Call) -> Order:
-    return replace(order, status="return requested", note=("return", done["item"], done["refund_to"]))
+    return replace(
+        order, status="return requested", note=("return", done["item"], done["refund_to"])
+    )
 
 
 def _exchanged(order: Order, done: Call) -> Order:

@@ -1,0 +1,222 @@
+"""What every command is given: where the ledger and the key are, and one way to answer.
+
+A command parses, makes one library call and hands its result to `App.emit`. `runners.cli.main` prints
+it: one JSON object with `--json`, short lines for a person without.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ledger.errors import LedgerError, UsageError
+from runners.cli import render
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from ledger.book import Ledger
+    from ledger.ed25519 import PrivateKey
+
+DEFAULT_LEDGER = "evidence"
+PASSPHRASE_VARIABLE = "EVIDENCE_KEY_PASSPHRASE"  # noqa: S105 - the variable's name, not a secret
+
+
+@dataclass
+class Outcome:
+    """A command's answer: the JSON result, the lines for a person, the next command, maybe a failure."""
+
+    result: dict[str, Any]
+    lines: Sequence[str] = ()
+    next_step: str | None = None
+    failure: LedgerError | None = None
+    exit_code: int = 0
+
+
+@dataclass
+class App:
+    """One call of the command line.
+
+    Attributes:
+        environment: the process's environment variables.
+        home: the user's home folder.
+        ledger: the ledger folder, where an option named it.
+        key: the key file, where an option named it.
+        as_json: whether `--json` was given.
+        command: the command's name without the program's, e.g. `key list`.
+        outcome: what the command answered, once it has.
+    """
+
+    environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    home: Path = field(default_factory=Path.home)
+    ledger: str | None = None
+    key: str | None = None
+    as_json: bool = False
+    command: str = ""
+    outcome: Outcome | None = None
+
+    # --- where things are ----------------------------------------------------------------------
+
+    @property
+    def ledger_path(self) -> Path:
+        """The ledger folder: `--ledger`, else `EVIDENCE_LEDGER`, else `./evidence`."""
+        return Path(self.ledger or self.environment.get("EVIDENCE_LEDGER") or DEFAULT_LEDGER)
+
+    @property
+    def config_dir(self) -> Path:
+        """The user's configuration folder for this program."""
+        from ledger import places
+
+        return places.config_dir(self.environment, self.home)
+
+    @property
+    def state_dir(self) -> Path:
+        """Where the user's high-water files lie."""
+        from ledger import places
+
+        return places.state_dir(self.environment, self.home)
+
+    def key_dir(self, ledger: Ledger) -> Path:
+        """Where the user's own keys of a ledger lie."""
+        from ledger import places
+
+        first = ledger.at(0)
+        if first is None:
+            raise UsageError("KEY_MISSING", "the ledger is empty, so it has no keys")
+        return places.key_dir(self.config_dir, first.actor)
+
+    # --- opening -------------------------------------------------------------------------------
+
+    def read_ledger(self, path: Path | None = None) -> Ledger:
+        """The ledger, to read; use it in a `with` block.
+
+        Raises:
+            LedgerError: see `Ledger.read`.
+        """
+        from ledger.book import Ledger
+
+        return Ledger.read(path or self.ledger_path)
+
+    def open_ledger(self, key: PrivateKey | None = None) -> Ledger:
+        """The ledger, to append with the given key or the user's; use it in a `with` block.
+
+        Raises:
+            LedgerError: see `writer_key` and `Ledger.open`.
+        """
+        from ledger.book import Ledger
+
+        writer = key or self.writer_key()
+        return Ledger.open(self.ledger_path, key=writer, state_dir=self.state_dir)
+
+    def writer_key(self) -> PrivateKey:
+        """The key of `--key` or `EVIDENCE_KEY`, else the writer key that `evidence init` made.
+
+        Raises:
+            LedgerError: `KEY_MISSING`, there is neither; what `PrivateKey.load` says of the file.
+        """
+        from ledger import places
+
+        named = self.key or self.environment.get("EVIDENCE_KEY")
+        if named:
+            return self.load_key(Path(named))
+        with self.read_ledger() as ledger:
+            path = self.key_dir(ledger) / places.WRITER_KEY
+        return self._default_key(path, "writer", "--key FILE or EVIDENCE_KEY")
+
+    def root_key(self, ledger: Ledger, path: Path | None = None) -> PrivateKey:
+        """The key of a given file, else the ledger's current root key from the user's folder.
+
+        Raises:
+            LedgerError: `KEY_MISSING`, it is not in the user's folder; what `PrivateKey.load` says.
+        """
+        from ledger import places
+
+        if path is not None:
+            return self.load_key(path)
+        folder, current = self.key_dir(ledger), ledger.state().root_key
+        rotated = places.rotated_root(folder, current)
+        file = rotated if rotated.exists() else folder / places.ROOT_KEY
+        return self._default_key(file, "root", "--root-key FILE")
+
+    def load_key(self, path: Path, variable: str = PASSPHRASE_VARIABLE) -> PrivateKey:
+        """A private key file, opened with the passphrase in an environment variable.
+
+        Raises:
+            LedgerError: see `PrivateKey.load`.
+        """
+        from ledger.ed25519 import PrivateKey
+
+        return PrivateKey.load(path, self.passphrase(variable))
+
+    def passphrase(self, variable: str = PASSPHRASE_VARIABLE) -> bytes | None:
+        """The passphrase in an environment variable, None where it is not set."""
+        text = self.environment.get(variable)
+        return text.encode("utf-8", "surrogateescape") if text else None
+
+    def _default_key(self, path: Path, role: str, option: str) -> PrivateKey:
+        if not path.exists():
+            raise UsageError(
+                "KEY_MISSING",
+                f"no {role} key of this ledger at {path}",
+                field="key",
+                hint=f"give the key with {option}",
+            )
+        return self.load_key(path)
+
+    # --- answering -----------------------------------------------------------------------------
+
+    def emit(
+        self,
+        result: dict[str, Any],
+        lines: Sequence[str] = (),
+        *,
+        next_step: str | None = None,
+        failure: LedgerError | None = None,
+        exit_code: int | None = None,
+    ) -> None:
+        """Answer, once: printed when the command has returned, so an error after it still is the answer.
+
+        Args:
+            result: the JSON result; see `schemas/cli/`.
+            lines: what a person reads on stdout, e.g. from `render.table`.
+            next_step: the command to run next, shown on stderr as the last line.
+            failure: why the work was done and yet did not succeed (`verify` that found something wrong):
+                the JSON object then has `ok` false, the error and the result.
+            exit_code: 1 where there is a failure and 0 where there is none, unless given.
+        """
+        code = (1 if failure else 0) if exit_code is None else exit_code
+        self.outcome = Outcome(result, lines, next_step, failure, code)
+
+    def say(self, line: str) -> None:
+        """A remark for a person, on stderr; under `--json` nothing."""
+        if not self.as_json:
+            render.write(line, err=True, color=self.color(sys.stderr.isatty()))
+
+    @contextmanager
+    def progress(self, label: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
+        """A bar on stderr for work of over two seconds; yields a function that takes a step.
+
+        Only a terminal shows it, and `--json` never does.
+
+        Args:
+            label: what is being done.
+            total: how many steps there are; None where nobody knows.
+        """
+        hidden = self.as_json or not sys.stderr.isatty()
+        with click.progressbar(
+            length=total or 0, label=render.clean(label), file=sys.stderr, hidden=hidden
+        ) as bar:
+            yield bar.update
+
+    def color(self, terminal: bool) -> bool:
+        """Whether to colour: on a terminal, unless `NO_COLOR` is set (no-color.org)."""
+        return terminal and not self.environment.get("NO_COLOR")
+
+
+pass_app = click.make_pass_decorator(App)

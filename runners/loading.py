@@ -1,0 +1,63 @@
+"""Models into memory: from local safetensors only, after their files were hashed again (loads torch)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from transformers import AutoModelForCausalLM
+
+from runners.prepare.models import check_unchanged, checked_files
+from verifiers.learning.tensors import StateDigest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from transformers import PreTrainedModel
+
+DTYPE_NAMES = {
+    torch.float64: "F64",
+    torch.float32: "F32",
+    torch.float16: "F16",
+    torch.bfloat16: "BF16",
+    torch.int64: "I64",
+    torch.int32: "I32",
+    torch.uint8: "U8",
+    torch.bool: "BOOL",
+}
+"""A torch type as a safetensors file names it."""
+
+
+def load_model(model: Mapping[str, Any], dtype: str) -> PreTrainedModel:
+    """A causal language model from its registered folder.
+
+    Args:
+        model: `path` of the folder and `files`, its registered inventory.
+        dtype: `float32` or `bfloat16`.
+
+    Raises:
+        EvidenceError: `MODEL_FILES_CHANGED`, `MODEL_UNSAFE` or `UNSAFE_PATH`: it is not what was registered.
+    """
+    folder = Path(model["path"])
+    checked_files(folder)
+    check_unchanged(folder, model["files"])
+    loaded: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
+        folder,
+        dtype=getattr(torch, dtype),
+        local_files_only=True,
+        trust_remote_code=False,
+        use_safetensors=True,
+        attn_implementation="sdpa",
+    )
+    return loaded
+
+
+def tensors_digest(tensors: Iterable[tuple[str, torch.Tensor]]) -> str:
+    """The state digest of live tensors under the names a file would give them; see `verifiers.learning.tensors`."""
+    state = StateDigest()
+    for name, tensor in sorted(tensors, key=lambda pair: pair[0]):
+        data = tensor.detach().cpu().contiguous()
+        raw = data.reshape(-1).view(torch.uint8).numpy().data
+        state.add(name, DTYPE_NAMES[data.dtype], data.shape, [raw], raw.nbytes)
+    return state.value()

@@ -1,0 +1,241 @@
+"""Data into the ledger: ingest, split, audit. Each step writes its blobs first, then its record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TYPE_CHECKING
+
+from ledger.blobs import BINARY, JSON_LINES, TEXT
+from ledger.errors import UsageError
+from runners.prepare import desk_cases, tau2
+from verifiers.data import leakage, splits
+from verifiers.data.identity import row_bytes
+from verifiers.data.rows import PARSER, ParsedRows, parse_rows
+
+if TYPE_CHECKING:
+    from ledger.book import Ledger
+    from ledger.records.base import Blob
+    from ledger.record import Record
+    from pathlib import Path
+    from collections.abc import Iterable, Sequence
+
+TAU2_PARSER = "tau2-retail-desk/1"
+MAX_SOURCE_BYTES = 1 << 31
+UNKNOWN_LICENCE = "not stated"
+
+
+@dataclass(frozen=True)
+class SourceNote:
+    """What the person who ingests a source says about it."""
+
+    licence: str = UNKNOWN_LICENCE
+    origin: str = ""
+    review: str = "unreviewed"
+    reviewer: str | None = None
+
+
+def ingest_files(
+    ledger: Ledger, paths: Sequence[Path], name: str, note: SourceNote
+) -> tuple[list[Record], Record, ParsedRows]:
+    """Keep JSON-lines files as they are, parse their rows, record both.
+
+    Returns:
+        The source records, the dataset record, and what was parsed.
+
+    Raises:
+        UsageError: `INPUT_MISSING`; `DATASET_EMPTY`, no row was accepted, and nothing but the sources is recorded.
+        EvidenceError: `UNSAFE_PATH`, `TOO_LARGE`.
+    """
+    blobs = [_keep(ledger, path) for path in paths]
+    sources = [
+        _record_source(ledger, path.name, blob, note, origin=note.origin or f"file {path.name}")
+        for path, blob in zip(paths, blobs, strict=True)
+    ]
+    parsed = parse_rows(_chunks(ledger, blobs))
+    return sources, record_dataset(ledger, sources, name, "jsonl", PARSER, {}, parsed), parsed
+
+
+def ingest_tau2(ledger: Ledger, seed: int) -> tuple[list[Record], Record, ParsedRows]:
+    """Keep the tau2 retail files, build the desk data from them, record both.
+
+    Raises:
+        UsageError: `DATA_MISSING`, the package is not installed.
+        EvidenceError: `SOURCE_CHANGED`, its files are not what the builder knows.
+    """
+    folder = tau2.source_dir()
+    licence = b"\n".join(path.read_bytes() for path in tau2.licence_files())
+    licence_blob = ledger.blobs.put(licence, TEXT)
+    note = SourceNote(licence=tau2.LICENCE, review="unreviewed")
+    origin = f"package {tau2.PACKAGE} {tau2.package_version()}, {tau2.RETAIL_FOLDER}"
+    sources = [
+        _record_source(
+            ledger, path.name, _keep(ledger, path), note, origin=origin, licence_text=licence_blob
+        )
+        for path in (folder / file for file in tau2.RETAIL_FILES)
+    ]
+    parsed = parse_rows([desk_cases.build(folder, seed).jsonl()])
+    dataset = record_dataset(
+        ledger, sources, "tau2-retail-desk", "tau2-retail", TAU2_PARSER, {"seed": seed}, parsed
+    )
+    return sources, dataset, parsed
+
+
+def record_dataset(
+    ledger: Ledger,
+    sources: Sequence[Record],
+    name: str,
+    form: str,
+    parser: str,
+    settings: dict[str, Any],
+    parsed: ParsedRows,
+) -> Record:
+    """Record what was parsed, rows and rejects in blobs.
+
+    Raises:
+        UsageError: `DATASET_EMPTY`.
+    """
+    if not parsed.rows:
+        first = parsed.rejects[0] if parsed.rejects else None
+        why = f"; line {first.line}: {first.code}: {first.message}" if first else ""
+        raise UsageError("DATASET_EMPTY", f"none of {len(parsed.rejects)} lines was accepted{why}")
+    rows = put_lines(ledger, (row for row in parsed.rows))
+    rejects = (
+        put_lines(ledger, (reject.as_json() for reject in parsed.rejects))
+        if parsed.rejects
+        else None
+    )
+    return ledger.append(
+        "dataset.parsed",
+        {
+            "name": name,
+            "format": form,
+            "parser": parser,
+            "parser_settings": settings,
+            "rows": rows.model_dump(),
+            "identity": parsed.identity,
+            "accepted": len(parsed.rows),
+            "rejected": len(parsed.rejects),
+            "reasons": parsed.reasons,
+            "rejects": rejects.model_dump() if rejects else None,
+            "duplicates": parsed.duplicates,
+        },
+        {"source": list(dict.fromkeys(source.id for source in sources))},
+    )
+
+
+def declare_split(
+    ledger: Ledger, dataset: Record, by: Sequence[str], weights: Sequence[int], seed: int
+) -> Record:
+    """Deal a dataset's rows to train, validation and test, and record who got what.
+
+    Raises:
+        UsageError: `SPLIT_SETTINGS`, `SPLIT_ROLE_EMPTY`.
+    """
+    split = splits.split_by_fractions(dataset_rows(ledger, dataset), by, weights, seed)
+    return ledger.append(
+        "split.declared",
+        {
+            "assignment": put_lines(ledger, split.lines()).model_dump(),
+            "roles": split.roles,
+            "method": "fractions",
+            "by": list(by),
+            "fractions": list(weights),
+            "seed": seed,
+            "groups": split.groups,
+        },
+        {"dataset": [dataset.id]},
+    )
+
+
+def audit_split(ledger: Ledger, split: Record) -> Record:
+    """Look for held-out rows among the training rows and record what was found."""
+    rows = split_rows(ledger, split)
+    role_of = roles_of(ledger, split)
+    found = leakage.audit(rows, role_of, leakage.entity_fields(rows))
+    findings = (
+        put_lines(ledger, (item.as_json() for item in found.findings)) if found.findings else None
+    )
+    return ledger.append(
+        "leakage.audited",
+        {
+            "method": leakage.METHOD,
+            "settings": found.settings,
+            "levels": found.levels,
+            "entities": found.entities,
+            "pairs": found.pairs,
+            "findings": findings.model_dump() if findings else None,
+            "verdict": found.verdict,
+        },
+        {"split": split.id},
+    )
+
+
+def dataset_rows(ledger: Ledger, dataset: Record) -> list[dict[str, Any]]:
+    """A dataset's rows, re-hashed, in their order."""
+    return read_lines(ledger, dataset.body["rows"])
+
+
+def split_rows(ledger: Ledger, split: Record) -> list[dict[str, Any]]:
+    """The rows of every dataset that a split deals."""
+    datasets = [ledger.get(item) for item in split.ref_list("dataset")]
+    return [row for dataset in datasets for row in dataset_rows(ledger, dataset)]
+
+
+def roles_of(ledger: Ledger, split: Record) -> dict[str, str]:
+    """Role by row digest.
+
+    Raises:
+        EvidenceError: `SPLIT_WRONG`.
+    """
+    lines = read_lines(ledger, split.body["assignment"])
+    return splits.read_assignment(lines, [str(line.get("row")) for line in lines])
+
+
+def put_lines(ledger: Ledger, rows: Iterable[Any]) -> Blob:
+    """Keep rows as a JSON-lines blob with their count."""
+    lines = [row_bytes(row) for row in rows]
+    return ledger.blobs.put(b"".join(line + b"\n" for line in lines), JSON_LINES, len(lines))
+
+
+def read_lines(ledger: Ledger, blob: dict[str, Any]) -> list[Any]:
+    """A JSON-lines blob's values, re-hashed."""
+    from ledger.canonical import loads
+
+    return [loads(line, 64) for line in ledger.blobs.read(blob["digest"]).splitlines()]
+
+
+def _keep(ledger: Ledger, path: Path) -> Blob:
+    if not path.is_file():
+        raise UsageError("INPUT_MISSING", f"there is no file {path}")
+    if path.stat().st_size > MAX_SOURCE_BYTES:
+        raise UsageError("TOO_LARGE", f"{path.name} has more than {MAX_SOURCE_BYTES} bytes")
+    return ledger.blobs.put_file(path, BINARY)
+
+
+def _record_source(
+    ledger: Ledger,
+    name: str,
+    blob: Blob,
+    note: SourceNote,
+    *,
+    origin: str,
+    licence_text: Blob | None = None,
+) -> Record:
+    return ledger.append(
+        "source.ingested",
+        {
+            "name": name,
+            "content": blob.model_dump(),
+            "licence": note.licence,
+            "licence_text": licence_text.model_dump() if licence_text else None,
+            "origin": origin,
+            "review": {"status": note.review, "reviewer": note.reviewer},
+        },
+    )
+
+
+def _chunks(ledger: Ledger, blobs: Sequence[Blob]) -> Iterable[bytes]:
+    """The files' bytes, each ending its last line, so that rows of two files never run together."""
+    for blob in blobs:
+        data = ledger.blobs.read(blob.digest)
+        yield data if data.endswith(b"\n") or not data else data + b"\n"

@@ -1,0 +1,154 @@
+"""Model folders: what is in one, whether it may be loaded, and whether it is still what was registered (torch-free).
+
+Trusted for: naming every byte that decides what a model says. A folder is refused when it holds weights in a format
+that can run code on loading, a link, or a safetensors header that does not describe its file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from ledger.canonical import loads
+from ledger.digests import FileEntry, digest_file, inventory, open_regular, sha256, tree_digest
+from ledger.errors import EvidenceError
+from verifiers.learning.tensors import read_header
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+UNSAFE_SUFFIXES = frozenset({".bin", ".ckpt", ".h5", ".joblib", ".msgpack", ".npz", ".pickle", ".pkl", ".pt", ".pth", ".py"})
+"""Formats that unpickle, or are code: none is needed, none is loaded, none may lie in the folder."""
+
+TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
+TEMPLATE_FILE = "chat_template.jinja"
+MAX_CONFIG_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class ModelFolder:
+    """What a model folder is, as `model.registered` records it.
+
+    `family` is the configuration's model type: two models of one family may not judge one another. `parameters` counts
+    the numbers that the weight files hold, tied weights once. Digests: `tree` over all files, `tokenizer` over the
+    tokenizer's, `chat_template` over the template's bytes, None where the model has none.
+    """
+
+    name: str
+    family: str
+    architecture: str
+    parameters: int
+    files: tuple[FileEntry, ...]
+    tree: str
+    tokenizer: str
+    chat_template: str | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The description as a JSON object."""
+        return {**asdict(self), "files": [asdict(file) for file in self.files]}
+
+
+def describe(folder: Path, name: str | None = None) -> ModelFolder:
+    """What a model folder holds, after the checks that loading demands.
+
+    Args:
+        folder: holds `config.json`, a tokenizer and `*.safetensors`.
+        name: the model's name; that of the folder where none is given.
+
+    Raises:
+        EvidenceError: `MODEL_UNSAFE`, `UNSAFE_PATH` or `TENSORS_INVALID`: it is no folder that may be loaded.
+    """
+    files = tuple(checked_files(folder))
+    config = _config(folder)
+    return ModelFolder(
+        name=name or folder.resolve().name,
+        family=str(config["model_type"]),
+        architecture=str(config["architectures"][0]),
+        parameters=_parameters(folder, files),
+        files=files,
+        tree=tree_digest(files),
+        tokenizer=_tokenizer_digest(files),
+        chat_template=_template_digest(folder, files),
+    )
+
+
+def checked_files(folder: Path) -> list[FileEntry]:
+    """The inventory of a folder that may be loaded.
+
+    Raises:
+        EvidenceError: `UNSAFE_PATH`, a link or no regular file; `MODEL_UNSAFE`, a file of a format that can run code, or
+            no safetensors weights, tokenizer or configuration.
+    """
+    if not folder.is_dir() or folder.is_symlink():
+        raise EvidenceError("MODEL_UNSAFE", f"{folder.name} is no folder", field=str(folder))
+    files = inventory(folder)
+    for file in files:
+        if any(file.path.lower().endswith(suffix) for suffix in UNSAFE_SUFFIXES):
+            raise EvidenceError("MODEL_UNSAFE", f"{file.path} is of a format that can run code", field=file.path)
+    names = {file.path for file in files}
+    for needed in ("config.json", "tokenizer.json"):
+        if needed not in names:
+            raise EvidenceError("MODEL_UNSAFE", f"{folder.name} has no {needed}", field=needed)
+    if not any(name.endswith(".safetensors") for name in names):
+        raise EvidenceError("MODEL_UNSAFE", f"{folder.name} has no safetensors weights")
+    return files
+
+
+def check_unchanged(folder: Path, registered: Iterable[Mapping[str, Any]]) -> list[FileEntry]:
+    """The inventory of a folder that is, byte for byte, what was registered.
+
+    Args:
+        folder: the model folder or adapter folder.
+        registered: `path`, `size` and `digest` of each file.
+
+    Raises:
+        EvidenceError: `MODEL_FILES_CHANGED`, a file is missing, new or different; the message names it.
+    """
+    expected = {str(file["path"]): file for file in registered}
+    present = {file.path: file for file in inventory(folder)}
+    for path in sorted(expected.keys() | present.keys()):
+        wanted, found = expected.get(path), present.get(path)
+        if wanted is None or found is None or wanted["digest"] != found.digest:
+            raise EvidenceError(
+                "MODEL_FILES_CHANGED",
+                f"{path} in {folder.name} is not the registered file",
+                field=path,
+                expected=None if wanted is None else str(wanted["digest"]),
+                actual=None if found is None else found.digest,
+            )
+    return list(present.values())
+
+
+def _config(folder: Path) -> dict[str, Any]:
+    path = folder / "config.json"
+    if path.stat().st_size > MAX_CONFIG_BYTES:
+        raise EvidenceError("MODEL_UNSAFE", "config.json is longer than a megabyte", field="config.json")
+    config = loads(path.read_bytes())
+    match config:
+        case {"model_type": str(), "architectures": [str(), *_]} if "auto_map" not in config:
+            return dict(config)
+    raise EvidenceError("MODEL_UNSAFE", "config.json names no library model", field="config.json")
+
+
+def _parameters(folder: Path, files: Iterable[FileEntry]) -> int:
+    total = 0
+    for file in files:
+        if file.path.endswith(".safetensors"):
+            with open_regular(folder / file.path) as stream:
+                total += sum(entry.elements for entry in read_header(stream))
+    return total
+
+
+def _tokenizer_digest(files: Iterable[FileEntry]) -> str:
+    return tree_digest(file for file in files if file.path in TOKENIZER_FILES)
+
+
+def _template_digest(folder: Path, files: Iterable[FileEntry]) -> str | None:
+    names = {file.path for file in files}
+    if TEMPLATE_FILE in names:
+        return digest_file(folder / TEMPLATE_FILE)[0]
+    if "tokenizer_config.json" in names:
+        template = loads((folder / "tokenizer_config.json").read_bytes()).get("chat_template")
+        return sha256(template.encode()) if isinstance(template, str) else None
+    return None

@@ -1,0 +1,77 @@
+"""Which rows each step reads: a pure function of the rows, the seed and the settings.
+
+No random generator of a library is involved, so the batches of a run can be derived again anywhere, years later:
+rows are put in the order of SHA-256(seed, epoch, row). Each row is read once an epoch; epochs follow one another without
+a break, so every micro-batch is full.
+
+`random` shuffles rows. `grouped` shuffles blocks of up to `block_rows` rows that open with the same turns, so that a
+batch shares its prompts' beginnings (`runners.train.loss` then computes those once) and sees rows side by side that
+differ in what decides the answer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from ledger.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from runners.train.config import SftSettings
+    from runners.train.tokens import EncodedRow
+
+
+def micro_batches(rows: Sequence[EncodedRow], settings: SftSettings) -> list[list[int]]:
+    """The rows of every micro-batch of the run, as positions in `rows`, in order.
+
+    Returns:
+        `steps * accumulation` lists of `batch_size` positions.
+
+    Raises:
+        UsageError: `ROW_UNTRAINABLE`, there is no row.
+    """
+    if not rows:
+        raise UsageError("ROW_UNTRAINABLE", "no row is left to train on")
+    stream = _stream(rows, settings)
+    count = settings.steps * settings.accumulation
+    return [list(islice(stream, settings.batch_size)) for _ in range(count)]
+
+
+def _stream(rows: Sequence[EncodedRow], settings: SftSettings) -> Iterator[int]:
+    epoch = 0
+    while True:
+        if settings.order == "grouped":
+            yield from _grouped(rows, settings.seed, epoch, settings.block_rows)
+        else:
+            yield from _shuffled(rows, range(len(rows)), settings.seed, epoch)
+        epoch += 1
+
+
+def _shuffled(
+    rows: Sequence[EncodedRow], positions: Sequence[int], seed: int, epoch: int
+) -> list[int]:
+    return sorted(
+        positions, key=lambda position: (_key(seed, epoch, rows[position].digest), position)
+    )
+
+
+def _grouped(rows: Sequence[EncodedRow], seed: int, epoch: int, block_rows: int) -> Iterator[int]:
+    groups: dict[str, list[int]] = {}
+    for position in _shuffled(rows, range(len(rows)), seed, epoch):
+        groups.setdefault(rows[position].group, []).append(position)
+    blocks = [
+        members[start : start + block_rows]
+        for members in groups.values()
+        for start in range(0, len(members), block_rows)
+    ]
+    for block in sorted(
+        blocks, key=lambda block: _key(seed, epoch, "block", rows[block[0]].digest)
+    ):
+        yield from block
+
+
+def _key(*parts: int | str) -> bytes:
+    return hashlib.sha256("\0".join(str(part) for part in parts).encode()).digest()

@@ -1,0 +1,213 @@
+"""Steps V2 to V13 over rows of any origin: a stream whose memory does not grow with the ledger."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from ledger import record as records
+from ledger import seals
+from ledger.admission import Chain
+from ledger.errors import EvidenceError
+from ledger.merkle import CompactRange
+from ledger.record import Record
+from ledger.state import State
+from verifiers.report import Finding
+from verifiers.scratch import Scratch
+from verifiers.signatures import SignatureChecker
+
+Row = tuple[int, bytes | None, bytes, bytes]
+"""(seq, id stored beside the record or None, signature, entry)"""
+RowAt = Callable[[int], Row | None]
+RECENT_RECORDS = 4096
+
+
+@dataclass
+class ChainResult:
+    """How far a pass came: the chain after the last good record, and what was found."""
+
+    chain: Chain
+    wrong: list[Finding] = field(default_factory=list)
+    warnings: list[Finding] = field(default_factory=list)
+    seals_checked: int = 0
+    revocations: list[tuple[str, int, int]] = field(default_factory=list)
+    roots: dict[int, bytes] = field(default_factory=dict)
+
+
+class _Resolver:
+    """Fetches earlier records of the same pass, certified by their hash."""
+
+    def __init__(self, row_at: RowAt) -> None:
+        self.scratch = Scratch()
+        self._row_at = row_at
+        self._recent: OrderedDict[str, Record] = OrderedDict()
+
+    def remember(self, record: Record) -> None:
+        self.scratch.add(bytes.fromhex(record.id[7:]), record.seq)
+        self._recent[record.id] = record
+        if len(self._recent) > RECENT_RECORDS:
+            self._recent.popitem(last=False)
+
+    def __call__(self, record_id: str) -> Record | None:
+        found = self._recent.get(record_id)
+        if found is not None:
+            return found
+        seq = self.scratch.seq_of(bytes.fromhex(record_id[7:]))
+        row = self._row_at(seq) if seq is not None else None
+        if row is None:
+            return None
+        record = records.parse(row[3], row[2])
+        return record if record.id == record_id else None
+
+
+def verify_chain(
+    rows: Iterable[Row],
+    row_at: RowAt,
+    notes: Iterable[tuple[int, bytes]] = (),
+    *,
+    expected_records: int = 0,
+    workers: int | None = 1,
+    roots_wanted: frozenset[int] = frozenset(),
+    progress: Callable[[int], None] | None = None,
+) -> ChainResult:
+    """Check records in order and the seals over them; stop at the first bad record.
+
+    Args:
+        rows: every row in seq order.
+        row_at: fetches a row again by seq.
+        notes: (size, signed note) of every seal, by size.
+        expected_records: how many rows are coming, to decide on a pool of processes.
+        workers: processes for signatures; None for all cores.
+        roots_wanted: sizes at which the caller wants the tree's root.
+        progress: called with the number of records done, now and then.
+    """
+    resolver = _Resolver(row_at)
+    chain = Chain(State(), CompactRange(), None, resolver)
+    result = ChainResult(chain)
+    checker = SignatureChecker(workers, expected_records)
+    pending = _SealQueue(notes)
+    try:
+        for row in rows:
+            try:
+                record = _admit(chain, row, result, checker)
+            except EvidenceError as error:
+                result.wrong.append(Finding.of(error, seq=row[0]))
+                break
+            resolver.remember(record)
+            _after(chain, record, result, pending, roots_wanted)
+            if progress is not None and record.seq % 1000 == 0:
+                progress(record.seq)
+            if checker.bad_seq is not None:
+                break
+        _signature_finding(checker.finish(), row_at, result)
+    finally:
+        checker.close()
+        resolver.scratch.close()
+    if not result.wrong:
+        result.wrong += [_cut(size, chain.size) for size in pending.beyond()]
+    return result
+
+
+def _admit(chain: Chain, row: Row, result: ChainResult, checker: SignatureChecker) -> Record:
+    seq, stored_id, signature, entry = row
+    if seq != chain.size:
+        raise EvidenceError(
+            "SEQ_GAP",
+            f"row {seq} where {chain.size} comes next",
+            seq=seq,
+            expected=str(chain.size),
+            actual=str(seq),
+        )
+    record = records.parse(entry, signature)
+    codes = chain.admit(record, signature_known_good=True)
+    checker.add((record.seq, chain.last_public, entry, signature))
+    if stored_id is not None and "sha256:" + stored_id.hex() != record.id:
+        raise EvidenceError(
+            "ROW_ID_WRONG",
+            "the id stored beside the record is not the hash of its bytes",
+            seq=seq,
+            record=record.id,
+            expected=record.id,
+            actual="sha256:" + stored_id.hex(),
+        )
+    for code in codes:
+        message = f"time {record.time} is earlier than the record before"
+        result.warnings.append(Finding(code, "V15", message, record.seq, record.id))
+    return record
+
+
+def _after(
+    chain: Chain, record: Record, result: ChainResult, pending: _SealQueue, wanted: frozenset[int]
+) -> None:
+    if record.kind == "key.revoked" and record.body["from_seq"] < record.seq:
+        result.revocations.append((record.body["key"], record.body["from_seq"], record.seq))
+    if chain.size in wanted:
+        result.roots[chain.size] = chain.tree.root()
+    for note in pending.at(chain.size):
+        finding = _check_seal(chain, note)
+        result.seals_checked += 1
+        if finding is not None:
+            result.wrong.append(finding)
+
+
+def _check_seal(chain: Chain, note: bytes) -> Finding | None:
+    """V13: signed by a key that held the seal role at that size, over this root."""
+    state = chain.state
+    publics = [
+        bytes.fromhex(key.public)
+        for key in state.keys.values()
+        if "seal" in key.roles
+        and key.from_seq <= chain.size
+        and (key.until_seq is None or chain.size <= key.until_seq)
+    ]
+    try:
+        seal = seals.open_seal(note, state.origin, publics)
+        if seal.size != chain.size or seal.root != chain.tree.root():
+            raise EvidenceError(
+                "SEAL_WRONG",
+                f"the seal at size {chain.size} has another root than the records give",
+                expected=chain.tree.root().hex(),
+                actual=seal.root.hex(),
+            )
+    except EvidenceError as error:
+        return Finding.of(error, seq=chain.size - 1, record_id=chain.last_id)
+    return None
+
+
+def _cut(size: int, actual: int) -> Finding:
+    return Finding.of(
+        EvidenceError(
+            "TAIL_CUT",
+            f"a seal says the ledger had {size} records, it has {actual}",
+            seq=actual - 1,
+            expected=str(size),
+            actual=str(actual),
+        )
+    )
+
+
+def _signature_finding(bad_seq: int | None, row_at: RowAt, result: ChainResult) -> None:
+    """A bad signature counts before anything found at a later record."""
+    if bad_seq is None:
+        return
+    row = row_at(bad_seq)
+    record_id = records.record_id(row[2], row[3]) if row else None
+    error = EvidenceError("SIGNATURE_INVALID", "the signature is not the writer's over these bytes")
+    earlier = [item for item in result.wrong if item.seq is not None and item.seq < bad_seq]
+    result.wrong = [*earlier, Finding.of(error, bad_seq, record_id)]
+
+
+class _SealQueue:
+    """Seals waiting for the chain to reach their size."""
+
+    def __init__(self, notes: Iterable[tuple[int, bytes]]) -> None:
+        self._notes: dict[int, list[bytes]] = {}
+        for size, note in notes:
+            self._notes.setdefault(size, []).append(note)
+
+    def at(self, size: int) -> list[bytes]:
+        return self._notes.pop(size, [])
+
+    def beyond(self) -> list[int]:
+        return sorted(self._notes)

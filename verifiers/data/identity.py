@@ -1,0 +1,103 @@
+"""What a row is: its bytes, its digest, and the texts by which two rows are the same.
+
+Three levels, each coarser than the one before: *exact*, *normalised* (NFKC, case folded, white space
+collapsed, quotes and dashes in one form) and *masked* (words with digits, addresses and links removed, and
+punctuation). System and developer turns are no part of a row's text: instructions are shared by design,
+and rows that differ in nothing else are the same question.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from ledger.digests import sha256
+
+Row = Mapping[str, Any]
+
+_INSTRUCTIONS = ("system", "developer")
+_VARIANTS = str.maketrans(
+    {
+        "\u2018": "'", "\u2019": "'", "\u201a": "'", "\u201b": "'",
+        "\u201c": '"', "\u201d": '"', "\u201e": '"', "\u00ab": '"', "\u00bb": '"',
+        "\u2010": "-", "\u2011": "-", "\u2012": "-", "\u2013": "-", "\u2014": "-", "\u2212": "-",
+        "\u200b": None, "\u200c": None, "\u200d": None, "\u2060": None, "\ufeff": None, "\u00ad": None,
+    }
+)  # fmt: skip
+_IDENTIFIER = re.compile(r"\S*[\d@]\S*|\S*://\S*|\bwww\.\S*")
+_RARE = re.compile(r"[\d@]|://|www\.")
+_WORD = re.compile(r"[^\W_]+")
+
+
+@dataclass(frozen=True)
+class RowText:
+    """A row as text: what was put in, and what is to come out (empty where the row has no answer)."""
+
+    input: str
+    answer: str
+
+
+def row_bytes(row: Row) -> bytes:
+    """A row's deterministic JSON, without a line feed: one line of a rows blob."""
+    return orjson.dumps(row, option=orjson.OPT_SORT_KEYS)
+
+
+def row_digest(row: Row) -> str:
+    """The digest of a row's deterministic JSON; what a split's assignment names it by."""
+    return sha256(row_bytes(row))
+
+
+def content_digest(row: Row) -> str:
+    """The digest of a row without its id: equal for two rows that differ in their id only."""
+    return row_digest({name: value for name, value in row.items() if name != "id"})
+
+
+def dataset_identity(digests: Iterable[str]) -> str:
+    """A dataset's identity from its rows' digests, whatever order the rows stand in."""
+    return sha256("\n".join(sorted(digests)).encode())
+
+
+def row_text(row: Row) -> RowText:
+    """The input and the answer of a chat row, a desk case or a dialogue case.
+
+    A desk case's answer is its expected call in the form a model writes it, so it compares with a chat row.
+    """
+    turns = [turn for turn in row["messages"] if turn["role"] not in _INSTRUCTIONS]
+    kind = row.get("kind", "chat")
+    if kind == "desk":
+        expected = row["expected"]
+        answer = orjson.dumps({"tool": expected["tool"], **expected["arguments"]}).decode()
+    elif kind == "dialogue":
+        answer = row["reference"]
+    else:
+        answer = _said(turns[-1])
+        turns = turns[:-1]
+    return RowText("\n".join(f"{turn['role']}: {_said(turn)}" for turn in turns), answer)
+
+
+def normalised(text: str) -> str:
+    """A text without differences of case, width, white space, quotes and dashes."""
+    return " ".join(unicodedata.normalize("NFKC", text).translate(_VARIANTS).casefold().split())
+
+
+def masked(normal: str) -> str:
+    """A normalised text's words, without any word that holds a digit, an address or a link."""
+    # most texts hold no identifier, and looking for its rarest letters first is six times faster
+    kept = _IDENTIFIER.sub(" ", normal) if _RARE.search(normal) else normal
+    return " ".join(_WORD.findall(kept))
+
+
+def words(normal: str) -> list[str]:
+    """A normalised text's words, numbers included."""
+    return _WORD.findall(normal)
+
+
+def _said(turn: Mapping[str, Any]) -> str:
+    calls = turn.get("tool_calls")
+    content = turn.get("content") or ""
+    return content + orjson.dumps(calls, option=orjson.OPT_SORT_KEYS).decode() if calls else content

@@ -1,0 +1,15 @@
+"""Steps V17 to V20: what a record claims is derived again from the records and blobs it names."""
+
+from __future__ import annotations
+
+from verifiers.replay import data, judgement, learning, promotion
+from verifiers.replay.view import Replay, View
+
+REPLAYS: dict[str, Replay] = {
+    **data.REPLAYS,
+    **learning.REPLAYS,
+    **judgement.REPLAYS,
+    **promotion.REPLAYS,
+}
+
+__all__ = ["REPLAYS", "Replay", "View"]

@@ -1,0 +1,100 @@
+"""V17: datasets, splits and audits are derived again from the bytes they name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ledger.record import Record
+from verifiers.data import leakage, splits
+from verifiers.data.identity import row_bytes
+from verifiers.data.rows import PARSER, ParsedRows, parse_rows
+from verifiers.replay.view import Replay, View, expect
+
+
+def dataset(record: Record, view: View) -> None:
+    """A dataset's counts and identity follow from its rows; a JSON-lines one from its sources' bytes too.
+
+    Raises:
+        EvidenceError: `DATASET_WRONG`.
+    """
+    body = record.body
+    kept = parse_rows([view.bytes(body["rows"])])
+    expect("DATASET_WRONG", "rejects among the rows kept", len(kept.rejects), 0)
+    expect("DATASET_WRONG", "accepted", body["accepted"], len(kept.rows))
+    expect("DATASET_WRONG", "identity", body["identity"], kept.identity)
+    expect("DATASET_WRONG", "duplicates", body["duplicates"], kept.duplicates)
+    if body["parser"] == PARSER:
+        _from_sources(record, view)
+
+
+def _from_sources(record: Record, view: View) -> None:
+    body = record.body
+    contents = (view.bytes(source.body["content"]) for source in view.refs(record, "source"))
+    parsed = parse_rows(data if data.endswith(b"\n") or not data else data + b"\n" for data in contents)
+    expect("DATASET_WRONG", "rows", view.bytes(body["rows"]), _lines(parsed.rows))
+    expect("DATASET_WRONG", "rejected", body["rejected"], len(parsed.rejects))
+    expect("DATASET_WRONG", "reasons", body["reasons"], parsed.reasons)
+    if body["rejects"] is not None:
+        rejects = _lines([reject.as_json() for reject in parsed.rejects])
+        expect("DATASET_WRONG", "rejects", view.bytes(body["rejects"]), rejects)
+
+
+def split(record: Record, view: View) -> None:
+    """A split's assignment covers its rows exactly and is what its method gives.
+
+    Raises:
+        EvidenceError: `SPLIT_WRONG`.
+    """
+    body = record.body
+    rows = rows_of_split(record, view)
+    role_of = splits.read_assignment(list(view.lines(body["assignment"])), rows.digests)
+    counts = splits.Split(role_of, body["groups"]).roles
+    expect("SPLIT_WRONG", "roles", body["roles"], counts)
+    if body["method"] == "fractions":
+        derived = splits.split_by_fractions(rows.rows, body["by"], body["fractions"], body["seed"])
+        expect("SPLIT_WRONG", "assignment", role_of, dict(derived.role_of))
+        expect("SPLIT_WRONG", "groups", body["groups"], derived.groups)
+
+
+def audit(record: Record, view: View) -> None:
+    """An audit's counts and verdict are what its split gives.
+
+    Raises:
+        EvidenceError: `AUDIT_WRONG`.
+    """
+    body = record.body
+    split_record = view.ref(record, "split")
+    rows = rows_of_split(split_record, view)
+    role_of = splits.read_assignment(
+        list(view.lines(split_record.body["assignment"])), rows.digests
+    )
+    found = leakage.audit(rows.rows, role_of, leakage.entity_fields(rows.rows))
+    claims: dict[str, Any] = {
+        "method": leakage.METHOD,
+        "levels": found.levels,
+        "entities": found.entities,
+        "pairs": found.pairs,
+        "verdict": found.verdict,
+    }
+    for name, derived in claims.items():
+        expect("AUDIT_WRONG", name, body[name], derived)
+    if body["findings"] is not None:
+        lines = _lines([item.as_json() for item in found.findings])
+        expect("AUDIT_WRONG", "findings", view.bytes(body["findings"]), lines)
+
+
+def rows_of_split(record: Record, view: View) -> ParsedRows:
+    """Every row that a split deals, parsed again."""
+    blobs = [view.bytes(item.body["rows"]) for item in view.refs(record, "dataset")]
+    return parse_rows(blobs)
+
+
+def _lines(rows: list[Any]) -> bytes:
+    return b"".join(row_bytes(row) + b"\n" for row in rows)
+
+
+REPLAYS: dict[str, Replay] = {
+    "dataset.parsed": dataset,
+    "split.declared": split,
+    "leakage.audited": audit,
+}
