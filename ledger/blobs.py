@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from pydantic import ValidationError
+
 from ledger.digests import CHUNK_BYTES, PREFIX, is_digest, open_regular
 from ledger.errors import EvidenceError, UsageError
 from ledger.records.base import Blob
@@ -122,7 +124,10 @@ class BlobStore:
 
     def _temporary(self) -> Path:
         folder = self.folder / "sha256"
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not folder.is_dir():
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _sync_folder(self.folder)
+            _sync_folder(self.folder.parent)
         return folder / f".new-{secrets.token_hex(8)}"
 
     @contextmanager
@@ -135,17 +140,23 @@ class BlobStore:
 
     def _place(self, temporary: Path, digest: str) -> None:
         target = self.path(digest)
-        target.parent.mkdir(mode=0o700, exist_ok=True)
+        if not target.parent.is_dir():
+            target.parent.mkdir(mode=0o700, exist_ok=True)
+            _sync_folder(self.folder / "sha256")  # the new folder's own entry must outlast a power cut
         temporary.chmod(0o400)
         temporary.replace(target)
         _sync_folder(target.parent)
 
 
 def named_blobs(body: Any) -> Iterator[Blob]:
-    """Every blob that a record's body names, in field order."""
+    """Every blob that a record's body names, in field order.
+
+    Raises:
+        EvidenceError: `BODY_INVALID`, an object has a blob's fields with other values than a blob's.
+    """
     if isinstance(body, dict):
         if body.keys() >= {"digest", "size", "media_type"}:
-            yield Blob.model_validate(body)
+            yield _named(body)
             return
         for item in body.values():
             yield from named_blobs(item)
@@ -153,6 +164,17 @@ def named_blobs(body: Any) -> Iterator[Blob]:
         for item in body:
             if isinstance(item, dict | list):
                 yield from named_blobs(item)
+
+
+def _named(item: dict[str, Any]) -> Blob:
+    try:
+        return Blob.model_validate(item)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        field = ".".join(str(part) for part in first["loc"])
+        raise EvidenceError(
+            "BODY_INVALID", f"a blob's {field}: {first['msg'][:200].lower()}", field=field
+        ) from None
 
 
 def _sync(stream: BinaryIO) -> None:

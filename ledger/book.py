@@ -318,11 +318,15 @@ class Ledger:
         for _, _, signature, entry in self.store.rows(start, stop):
             yield records.parse(entry, signature)
 
-    def get(self, name: str) -> Record:
+    def get(self, name: str, *kinds: str) -> Record:
         """The record of a whole id, a prefix of six hex digits or more, or a seq written `@12`.
 
+        Args:
+            name: which record.
+            kinds: the kinds it may have; any where none is given.
+
         Raises:
-            UsageError: `REF_MALFORMED`, `REF_NOT_FOUND`, `REF_AMBIGUOUS`.
+            UsageError: `REF_MALFORMED`, `REF_NOT_FOUND`, `REF_AMBIGUOUS`, `REF_KIND`.
         """
         if name.startswith("@") and name[1:].isdecimal() and len(name) < 18:
             record = self.at(int(name[1:]))
@@ -330,6 +334,14 @@ class Ledger:
             record = self._by_prefix(name)
         if record is None:
             raise UsageError("REF_NOT_FOUND", f"no record {name[:80]!r} in this ledger", record=name[:80])
+        if kinds and record.kind not in kinds:
+            raise UsageError(
+                "REF_KIND",
+                f"record {name[:80]!r} is a {record.kind}",
+                record=record.id,
+                expected=" or ".join(kinds),
+                actual=record.kind,
+            )
         return record
 
     def find(self, record_id: str) -> Record | None:

@@ -64,9 +64,12 @@ def real(number: float) -> str:
     """A real number as the record writes it: the shortest decimal that reads back to the same float64.
 
     Raises:
-        EvidenceError: `NOT_A_REAL`, the number is not finite.
+        EvidenceError: `NOT_A_REAL`, the number is not finite or an integer too large.
     """
-    number = float(number)
+    try:
+        number = float(number)
+    except OverflowError:
+        raise EvidenceError("NOT_A_REAL", "the integer is beyond every float64") from None
     if not math.isfinite(number):
         raise EvidenceError("NOT_A_REAL", f"{number!r} has no place in a record")
     return repr(number)

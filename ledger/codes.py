@@ -600,10 +600,6 @@ CODES: dict[str, Code] = {
     "CHILD_REFUSED": Code(
         "the supervising process refused to let its child go on", "read the record it names"
     ),
-    "GRADIENT_INVALID": Code(
-        "an optimizer step had a gradient that is zero or not finite",
-        "lower the learning rate, or look for rows whose answers are empty",
-    ),
     "CHECKPOINT_CHANGED": Code(
         "a checkpoint's tensors are not those of the last acknowledged update",
         "do not use it; recover an earlier one: evidence checkpoint list",
@@ -643,4 +639,8 @@ CODES: dict[str, Code] = {
     "DATASET_EMPTY": Code(
         "no row of the source was accepted", "look at the reasons and mend the file"
     ),
+    "MODEL_NOT_HERE": Code(
+        "a registered model has no copy on this machine's shelf", "add it: evidence model add DIR"
+    ),
+    "MODEL_HOSTED": Code("a hosted model has no bytes here", "use a model that was added from files"),
 }

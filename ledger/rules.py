@@ -304,6 +304,7 @@ _ROWS = (
             "checkpoint": one(_CHECKPOINT, by="evidence run launch PLAN"),
             "comparison": any_number("comparison.made", by="evidence eval compare EVALUATION"),
             "gate": maybe("gate.decided", by="evidence study decide STUDY"),
+            "policy": maybe("policy.declared", by="evidence policy declare FILE"),
         },
     ),
     Rule(

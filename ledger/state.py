@@ -7,20 +7,25 @@ statements, unlaunched plans and unfinished runs, never with the number of recor
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
+from typing import Annotated
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from ledger import canonical
 from ledger.errors import EvidenceError
+from ledger.records.base import Hex32
 
 HEADS_KEPT = 256
+
+Size = Annotated[str, Field(pattern=r"^[0-9]{1,19}$")]
+"""A number of records as the key of a JSON object."""
 
 
 @dataclass
 class KeyState:
     """An enrolled key: raw public key as hex, roles, the seqs between which it may sign."""
 
-    public: str
+    public: Hex32
     roles: list[str]
     from_seq: int
     until_seq: int | None = None
@@ -62,7 +67,7 @@ class State:
     policy: str | None = None
     keys: dict[str, KeyState] = field(default_factory=dict)
     nonces: dict[str, int] = field(default_factory=dict)
-    heads: dict[str, str] = field(default_factory=dict)
+    heads: dict[Size, Hex32] = field(default_factory=dict)
     plans: dict[str, str] = field(default_factory=dict)
     runs: dict[str, RunState] = field(default_factory=dict)
 

@@ -30,7 +30,7 @@ GRACE_S = 120.0
 EXIT_S = 30.0
 
 FAILURES = {
-    "GRADIENT_INVALID": "bad_gradient",
+    "BAD_GRADIENT": "bad_gradient",
     "ROW_UNTRAINABLE": "bad_input",
     "TEMPLATE_NOT_PREFIX": "bad_input",
     "MODEL_FILES_CHANGED": "bad_input",

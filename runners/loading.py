@@ -6,9 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
+from peft import PeftModel
 from transformers import AutoModelForCausalLM
 
+from ledger.errors import EvidenceError
 from runners.prepare.models import check_unchanged, checked_files
+from runners.train.checkpoints import adapter_state_digest
 from verifiers.learning.tensors import StateDigest
 
 if TYPE_CHECKING:
@@ -51,6 +54,32 @@ def load_model(model: Mapping[str, Any], dtype: str) -> PreTrainedModel:
         attn_implementation="sdpa",
     )
     return loaded
+
+
+def merge_adapter(model: PreTrainedModel, adapter: Mapping[str, Any] | None) -> PreTrainedModel:
+    """The model with an adapter's weights added to its own, ready to answer; as it is where there is none.
+
+    Args:
+        model: the base, freshly loaded.
+        adapter: `path` of the checkpoint, `files`, its registered inventory, and `state`, its state digest.
+
+    Raises:
+        EvidenceError: `MODEL_FILES_CHANGED`, `CHECKPOINT_CHANGED` or `UNSAFE_PATH`: it is not that checkpoint.
+    """
+    if adapter is None:
+        return model.eval()
+    folder = Path(adapter["path"])
+    check_unchanged(folder, adapter["files"])
+    found = adapter_state_digest(folder)
+    if found != adapter["state"]:
+        raise EvidenceError(
+            "CHECKPOINT_CHANGED",
+            f"{folder.name} has another state",
+            expected=adapter["state"],
+            actual=found,
+        )
+    merged: PreTrainedModel = PeftModel.from_pretrained(model, folder).merge_and_unload()
+    return merged.eval()
 
 
 def tensors_digest(tensors: Iterable[tuple[str, torch.Tensor]]) -> str:

@@ -82,21 +82,19 @@ def _evaluation(context: Context) -> None:
     protocol = context.need("protocol")
     _same_protocol(context, "arm")
     _same_protocol(context, "pass")
-    arms = {arm.id for arm in context.refs["arm"]}
-    wanted = {(kind, order) for kind in protocol.body["passes"] for order in ("forward", "reversed")}
-    there = {
-        (item.body["pass_kind"], item.body["order"])
-        for item in context.refs.get("pass", [])
-        if item.ref("arm") in arms
-    }
-    if wanted != there or len(context.refs.get("pass", [])) != len(wanted) * len(arms):
-        missing = ", ".join(f"{kind} {order}" for kind, order in sorted(wanted - there))
+    arms = [arm.id for arm in context.refs["arm"]]
+    orders = ("forward", "reversed")
+    wanted = {(arm, kind, way) for arm in arms for kind in protocol.body["passes"] for way in orders}
+    passes = context.refs.get("pass", [])
+    there = {(item.ref("arm"), item.body["pass_kind"], item.body["order"]) for item in passes}
+    if wanted != there or len(passes) != len(wanted):
+        missing = ", ".join(f"{kind} {way} of {arm[7:19]}" for arm, kind, way in sorted(wanted - there))
         raise context.fail(
             "PASSES_MISSING",
             f"the evaluation lacks judge passes: {missing or 'one a kind and order for each arm'}",
             field="refs.pass",
-            expected=str(len(wanted) * len(arms)),
-            actual=str(len(context.refs.get("pass", []))),
+            expected=str(len(wanted)),
+            actual=str(len(passes)),
         )
     total = body.success + body.failure + body.undecided
     if total != body.cases:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
@@ -15,7 +16,8 @@ MAX_REFS_PER_ROLE = 256
 
 DIGEST_PATTERN = r"^sha256:[0-9a-f]{64}$"
 KEY_ID_PATTERN = r"^ed25519:[0-9a-f]{32}$"
-TIME_PATTERN = r"^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])T([01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{3}Z$"
+# digits are spelt out: \d of the pattern engine would also take those of other scripts
+TIME_PATTERN = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z$"
 ORIGIN_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._~/-]{0,127}$"
 ROLE_NAME_PATTERN = r"^[a-z][a-z_]{0,39}$"
 
@@ -25,6 +27,12 @@ def _check_real(text: str) -> str:
         parse_real(text)
     except EvidenceError as error:
         raise ValueError(error.message) from None
+    return text
+
+
+def _check_time(text: str) -> str:
+    """Refuse a day or an hour that does not exist."""
+    datetime.fromisoformat(text)
     return text
 
 
@@ -45,11 +53,13 @@ def _check_path(path: str) -> str:
 Digest = Annotated[str, Field(pattern=DIGEST_PATTERN)]
 RecordId = Digest
 KeyId = Annotated[str, Field(pattern=KEY_ID_PATTERN)]
-Time = Annotated[str, Field(pattern=TIME_PATTERN)]
+Time = Annotated[str, Field(pattern=TIME_PATTERN), AfterValidator(_check_time)]
 Origin = Annotated[str, Field(pattern=ORIGIN_PATTERN)]
 Count = Annotated[int, Field(ge=0, le=MAX_INTEGER)]
 Positive = Annotated[int, Field(ge=1, le=MAX_INTEGER)]
-Real = Annotated[str, Field(max_length=40), AfterValidator(_check_real)]
+Real = Annotated[
+    str, Field(max_length=40, json_schema_extra={"format": "real"}), AfterValidator(_check_real)
+]
 Hex32 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Signature = Annotated[str, Field(pattern=r"^[0-9a-f]{128}$")]
 Nonce = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
@@ -133,9 +143,9 @@ class Envelope(Model):
     statement: Statement | None = None
 
 
-_FIRST_ID = re.compile(r"^sha256:[0-9a-f]{64}$")
+_RECORD_ID = re.compile(r"sha256:[0-9a-f]{64}")
 
 
 def is_record_id(text: str) -> bool:
     """Whether a text has the form of a whole record id."""
-    return _FIRST_ID.match(text) is not None
+    return _RECORD_ID.fullmatch(text) is not None

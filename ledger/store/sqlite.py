@@ -187,7 +187,11 @@ class SqliteStore:
         """Number of records and the id stored beside the last one."""
         with translated(self.path):
             row = self._db.execute(QUERIES["tail"]).fetchone()
-        return (0, None) if row is None else (row[0] + 1, row[1])
+        if row is None:
+            return 0, None
+        if type(row[1]) is not bytes:
+            raise EvidenceError("LEDGER_UNREADABLE", f"row {row[0]} has a column of another type")
+        return row[0] + 1, row[1]
 
     def append(self, rows: Iterable[tuple[int, bytes, bytes | None, bytes, bytes]]) -> None:
         """Insert (seq, id, prev, signature, entry) rows inside a transaction."""
@@ -226,13 +230,13 @@ class SqliteStore:
     def seals(self) -> list[tuple[int, bytes]]:
         """(size, note) of every seal, by size."""
         with translated(self.path):
-            return [(size, bytes(note)) for size, note in self._db.execute(QUERIES["seals"])]
+            return [_checked_seal(row) for row in self._db.execute(QUERIES["seals"])]
 
     def newest_seal(self) -> tuple[int, bytes] | None:
         """(size, note) of the largest seal."""
         with translated(self.path):
             row = self._db.execute(QUERIES["newest_seal"]).fetchone()
-        return None if row is None else (row[0], bytes(row[1]))
+        return None if row is None else _checked_seal(row)
 
     def _next_seq(self, start: int) -> int | None:
         """The first seq at or after `start`: a gap in hostile rows must not end the reading early."""
@@ -309,6 +313,13 @@ def _check_identity(db: Connection, path: Path) -> None:
             expected=str(FORMAT_VERSION),
             actual=str(version),
         )
+
+
+def _checked_seal(row: tuple[Any, ...]) -> tuple[int, bytes]:
+    size, note = row
+    if type(size) is not int or type(note) is not bytes:
+        raise EvidenceError("LEDGER_UNREADABLE", f"seal {size!r} has a column of another type")
+    return size, note
 
 
 def _checked_row(row: tuple[Any, ...]) -> Row:

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Assessment: transcribe, judge, evaluate, compare."""

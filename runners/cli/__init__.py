@@ -1,1 +1,1 @@
-"""TODO."""
+"""The command line: parse, one library call, render."""

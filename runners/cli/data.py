@@ -104,7 +104,7 @@ def split(app: App, dataset: str, by: tuple[str, ...], fractions: str, seed: int
 
     with app.open_ledger() as ledger:
         record = declare_split(
-            ledger, app.record(ledger, dataset, "dataset.parsed"), by, _weights(fractions), seed
+            ledger, ledger.get(dataset, "dataset.parsed"), by, _weights(fractions), seed
         )
     roles = record.body["roles"]
     app.emit(
@@ -142,7 +142,7 @@ def audit(app: App, split: str) -> None:
     from runners.prepare.data import audit_split
 
     with app.open_ledger() as ledger:
-        record = audit_split(ledger, app.record(ledger, split, "split.declared"))
+        record = audit_split(ledger, ledger.get(split, "split.declared"))
     body = record.body
     counts = [*body["levels"].items(), *((f"same {name}", count) for name, count in body["entities"].items())]
     clean = body["verdict"] == "clean"
@@ -176,7 +176,7 @@ def accept(app: App, audit_id: str, why: str, review_key: Path) -> None:
     import secrets
 
     with app.open_ledger() as ledger:
-        found = app.record(ledger, audit_id, "leakage.audited")
+        found = ledger.get(audit_id, "leakage.audited")
         record = ledger.append_stated(
             "leakage.accepted",
             {"why": why},

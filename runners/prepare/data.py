@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ledger.blobs import BINARY, JSON_LINES, TEXT
 from ledger.errors import UsageError
@@ -13,11 +13,12 @@ from verifiers.data.identity import row_bytes
 from verifiers.data.rows import PARSER, ParsedRows, parse_rows
 
 if TYPE_CHECKING:
-    from ledger.book import Ledger
-    from ledger.records.base import Blob
-    from ledger.record import Record
-    from pathlib import Path
     from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from ledger.book import Ledger
+    from ledger.record import Record
+    from ledger.records.base import Blob
 
 TAU2_PARSER = "tau2-retail-desk/1"
 MAX_SOURCE_BYTES = 1 << 31

@@ -32,6 +32,11 @@ _BALANCE = (
     "If the user provides a gift card, it must have enough balance to cover the price difference"
 )
 
+_TRANSFER = (
+    "You should transfer the user to a human agent if and only if the request cannot be handled "
+    "within the scope of your actions"
+)
+
 POLICY_LINES: dict[str, tuple[str, ...]] = {
     "cancel": ("An order can only be cancelled if its status is 'pending'", _OWNER),
     "modify_address": (_MODIFY, _OWNER),
@@ -55,11 +60,7 @@ POLICY_LINES: dict[str, tuple[str, ...]] = {
         "An order can only be exchanged if its status is 'delivered'",
         _OWNER,
     ),
-    "transfer": (
-        "You should transfer the user to a human agent if and only if the request cannot be handled "
-        "within the scope of your actions",
-        _OWNER,
-    ),
+    "transfer": (_TRANSFER, _OWNER),
 }
 
 

@@ -18,10 +18,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-UNSAFE_SUFFIXES = frozenset({".bin", ".ckpt", ".h5", ".joblib", ".msgpack", ".npz", ".pickle", ".pkl", ".pt", ".pth", ".py"})
+UNSAFE_SUFFIXES = frozenset(
+    {".bin", ".ckpt", ".h5", ".joblib", ".msgpack", ".npz", ".pickle", ".pkl", ".pt", ".pth", ".py"}
+)
 """Formats that unpickle, or are code: none is needed, none is loaded, none may lie in the folder."""
 
-TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
+TOKENIZER_FILES = (
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+)
 TEMPLATE_FILE = "chat_template.jinja"
 MAX_CONFIG_BYTES = 1 << 20
 
@@ -85,7 +92,9 @@ def checked_files(folder: Path) -> list[FileEntry]:
     files = inventory(folder)
     for file in files:
         if any(file.path.lower().endswith(suffix) for suffix in UNSAFE_SUFFIXES):
-            raise EvidenceError("MODEL_UNSAFE", f"{file.path} is of a format that can run code", field=file.path)
+            raise EvidenceError(
+                "MODEL_UNSAFE", f"{file.path} is of a format that can run code", field=file.path
+            )
     names = {file.path for file in files}
     for needed in ("config.json", "tokenizer.json"):
         if needed not in names:
@@ -123,7 +132,9 @@ def check_unchanged(folder: Path, registered: Iterable[Mapping[str, Any]]) -> li
 def _config(folder: Path) -> dict[str, Any]:
     path = folder / "config.json"
     if path.stat().st_size > MAX_CONFIG_BYTES:
-        raise EvidenceError("MODEL_UNSAFE", "config.json is longer than a megabyte", field="config.json")
+        raise EvidenceError(
+            "MODEL_UNSAFE", "config.json is longer than a megabyte", field="config.json"
+        )
     config = loads(path.read_bytes())
     match config:
         case {"model_type": str(), "architectures": [str(), *_]} if "auto_map" not in config:

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Training: plan, supervise, train, acknowledge."""

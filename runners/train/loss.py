@@ -44,7 +44,9 @@ class LabelledLoss:
     computed: int
 
 
-def labelled_loss(model: Any, input_ids: torch.Tensor, labels: torch.Tensor, lengths: Sequence[int]) -> LabelledLoss:
+def labelled_loss(
+    model: Any, input_ids: torch.Tensor, labels: torch.Tensor, lengths: Sequence[int]
+) -> LabelledLoss:
     """The summed negative log-likelihood of a batch's labelled tokens.
 
     Args:
@@ -70,7 +72,9 @@ def labelled_loss(model: Any, input_ids: torch.Tensor, labels: torch.Tensor, len
     return LabelledLoss(total, len(target), right, computed)
 
 
-def share(rows: Sequence[Sequence[int]], first_labels: Sequence[int], lengths: Sequence[int]) -> list[Shared]:
+def share(
+    rows: Sequence[Sequence[int]], first_labels: Sequence[int], lengths: Sequence[int]
+) -> list[Shared]:
     """Rows put together where that computes fewer tokens: a row joins the first group that gains by it.
 
     A shared opening ends at least one token before the first label, whose prediction belongs to the row itself.

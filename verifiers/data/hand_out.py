@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ledger.errors import EvidenceError
 from verifiers.data.identity import Row, row_digest
 from verifiers.data.rows import declares_held_out
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

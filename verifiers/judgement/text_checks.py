@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -188,8 +187,9 @@ def _value(figure: str) -> str:
         figure = figure.replace(",", "")
     if not _NUMBER.match(figure):
         return figure
-    value = Decimal(figure)
-    return format(value.normalize(), "f") if value else "0"
+    whole, _, part = figure.partition(".")
+    whole, part = whole.lstrip("0") or "0", part.rstrip("0")
+    return f"{whole}.{part}" if part else whole
 
 
 def _words(text: str) -> list[str]:

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Learning: what a learner state is, from its bytes."""

@@ -1,5 +1,117 @@
+"""V19: verdicts, outcomes and comparisons are derived again from transcripts and raw judge output."""
+
 from __future__ import annotations
 
-from verifiers.replay.view import Replay
+from collections import Counter
 
-REPLAYS: dict[str, Replay] = {}
+from ledger.digests import sha256
+from ledger.errors import EvidenceError, UsageError
+from ledger.record import Record
+from verifiers.data.identity import dataset_identity, row_bytes, row_digest
+from verifiers.data.splits import read_assignment
+from verifiers.judgement import assemble
+from verifiers.replay.data import rows_of_split
+from verifiers.replay.view import Replay, View, expect
+
+
+def protocol(record: Record, view: View) -> None:
+    """A protocol's cases are its split's rows of its role, and its counts are theirs.
+
+    Raises:
+        EvidenceError: `EVALUATION_WRONG`.
+    """
+    body = record.body
+    cases = list(view.lines(body["cases"]))
+    kinds = Counter(str(case.get("kind")) for case in cases)
+    expect("EVALUATION_WRONG", "case_kinds", body["case_kinds"], dict(kinds))
+    families = Counter(str(case.get("family")) for case in cases)
+    expect("EVALUATION_WRONG", "families", body["families"], dict(families))
+    digests = [row_digest(case) for case in cases]
+    expect("EVALUATION_WRONG", "identity", body["identity"], dataset_identity(digests))
+    split_id = record.ref("split")
+    if split_id is None:
+        return
+    split = view.get(split_id)
+    known = rows_of_split(split, view).digests
+    role_of = read_assignment(list(view.lines(split.body["assignment"])), known)
+    strangers = [digest for digest in digests if role_of.get(digest) != body["role"]]
+    expect("EVALUATION_WRONG", f"cases without role {body['role']}", len(strangers), 0)
+
+
+def arm(record: Record, view: View) -> None:
+    """An arm's counts follow from its transcripts.
+
+    Raises:
+        EvidenceError: `EVALUATION_WRONG`.
+    """
+    body = record.body
+    lines = list(view.lines(body["transcripts"]))
+    expect("EVALUATION_WRONG", "cases", body["cases"], len(lines))
+    expect("EVALUATION_WRONG", "tokens", body["tokens"], sum(len(line["token_ids"]) for line in lines))
+    expect("EVALUATION_WRONG", "truncated", body["truncated"], sum(line["truncated"] for line in lines))
+    expect("EVALUATION_WRONG", "prompts", body["prompts"], prompts_digest(lines))
+    named = record.ref("checkpoint") or str(record.ref("model"))
+    expect("EVALUATION_WRONG", "weights", body["weights"], view.get(named).body["tree"])
+
+
+def prompts_digest(lines: list[dict[str, str]]) -> str:
+    """One digest over the prompts of an arm, in the order of its cases."""
+    return sha256("\n".join(f"{line['case']} {line['prompt_digest']}" for line in lines).encode())
+
+
+def judge_pass(record: Record, view: View) -> None:
+    """A pass's verdicts follow from its raw output and the arm's transcripts.
+
+    Raises:
+        EvidenceError: `EVALUATION_WRONG`.
+    """
+    body = record.body
+    lines, undecided = assemble.verdicts_of(
+        view.ref(record, "protocol"), view.ref(record, "arm"), assemble.raw_pass(record, view), view
+    )
+    expect("EVALUATION_WRONG", "verdicts", view.bytes(body["verdicts"]), _lines(lines))
+    expect("EVALUATION_WRONG", "undecided", body["undecided"], undecided)
+
+
+def evaluation(record: Record, view: View) -> None:
+    """Outcomes and counts follow from transcripts and passes.
+
+    Raises:
+        EvidenceError: `EVALUATION_WRONG`.
+    """
+    body = record.body
+    lines, counts = assemble.evaluation_of(
+        view.ref(record, "protocol"), view.ref(record, "arm"), view.refs(record, "pass"), view
+    )
+    expect("EVALUATION_WRONG", "outcomes", view.bytes(body["outcomes"]), _lines(lines))
+    for name, derived in counts.items():
+        expect("EVALUATION_WRONG", name, body[name], derived)
+
+
+def comparison(record: Record, view: View) -> None:
+    """Paired counts, guards and recommendation follow from the evaluations.
+
+    Raises:
+        EvidenceError: `COMPARISON_WRONG`.
+    """
+    try:
+        derived = assemble.comparison_of(
+            view.ref(record, "baseline"), view.refs(record, "evaluation"), view
+        )
+    except UsageError as error:
+        raise EvidenceError("COMPARISON_WRONG", error.message) from error
+    for name, value in derived.items():
+        expect("COMPARISON_WRONG", name, record.body[name], value)
+
+
+def _lines(rows: list[dict[str, object]]) -> bytes:
+    return b"".join(row_bytes(row) + b"\n" for row in rows)
+
+
+REPLAYS: dict[str, Replay] = {
+    "protocol.registered": protocol,
+    "arm.transcribed": arm,
+    "judge.passed": judge_pass,
+    "evaluation.completed": evaluation,
+    "comparison.made": comparison,
+}

@@ -1,5 +1,69 @@
+"""V18: batches read training rows of their split, and a checkpoint's bytes give the acknowledged state."""
+
 from __future__ import annotations
 
-from verifiers.replay.view import Replay
+from functools import lru_cache
+from io import BytesIO
 
-REPLAYS: dict[str, Replay] = {}
+from ledger.digests import FileEntry, sha256, tree_digest
+from ledger.record import Record
+from verifiers.data.splits import read_assignment
+from verifiers.learning.tensors import file_state_digest
+from verifiers.replay.data import rows_of_split
+from verifiers.replay.view import Replay, View, expect
+
+ADAPTER_FILE = "adapter_model.safetensors"
+
+
+def batch_digest(rows: list[str]) -> str:
+    """What names a supervised batch: its row digests in the order they are read."""
+    return sha256("\n".join(rows).encode())
+
+
+def batch(record: Record, view: View) -> None:
+    """A supervised batch reads training rows of its split only, and its digest and counts are theirs.
+
+    Raises:
+        EvidenceError: `BATCH_ROWS`.
+    """
+    split_id = record.ref("split")
+    if split_id is None:
+        return
+    body = record.body
+    rows = body["rows"]
+    if body["rows_blob"] is not None:
+        rows = [str(line["row"]) for line in view.lines(body["rows_blob"])]
+    expect("BATCH_ROWS", "datums", body["datums"], len(rows))
+    expect("BATCH_ROWS", "digest", body["digest"], batch_digest(rows))
+    training = _training_rows(split_id, view)
+    strangers = [row for row in rows if row not in training]
+    expect("BATCH_ROWS", "rows that are not training rows of the split", strangers, [])
+
+
+@lru_cache(maxsize=4)
+def _training_rows(split_id: str, view: View) -> frozenset[str]:
+    """Digests of a split's training rows; ids name content, so a cached answer cannot go stale."""
+    split = view.get(split_id)
+    known = rows_of_split(split, view).digests
+    role_of = read_assignment(list(view.lines(split.body["assignment"])), known)
+    return frozenset(row for row, role in role_of.items() if role == "train")
+
+
+def checkpoint(record: Record, view: View) -> None:
+    """The files are there with their bytes, and the adapter's tensors have the acknowledged digest.
+
+    Raises:
+        EvidenceError: `CHECKPOINT_WRONG`, `BLOB_MISSING`, `BLOB_WRONG`.
+    """
+    body = record.body
+    if body["hosted"] is not None:
+        return
+    contents = {item["path"]: view.blobs.read(item["digest"]) for item in body["files"]}
+    entries = [FileEntry(item["path"], len(contents[item["path"]]), item["digest"]) for item in body["files"]]
+    expect("CHECKPOINT_WRONG", "tree", body["tree"], tree_digest(entries))
+    if body["state"]["scheme"] == "tensors" and ADAPTER_FILE in contents:
+        state = file_state_digest(BytesIO(contents[ADAPTER_FILE]))
+        expect("CHECKPOINT_WRONG", "state", body["state"]["value"], state)
+
+
+REPLAYS: dict[str, Replay] = {"batch.built": batch, "checkpoint.published": checkpoint}

@@ -1,5 +1,44 @@
+"""V20: a refusal's reasons and gate lines are derived again from the evidence it names."""
+
 from __future__ import annotations
 
-from verifiers.replay.view import Replay
+from ledger.digests import FileEntry, tree_digest
+from ledger.errors import EvidenceError, UsageError
+from ledger.record import Record
+from verifiers.judgement import assemble
+from verifiers.replay.view import Replay, View, expect
 
-REPLAYS: dict[str, Replay] = {}
+
+def refusal(record: Record, view: View) -> None:
+    """The reasons are exactly those that the evidence gives.
+
+    Raises:
+        EvidenceError: `REFUSAL_WRONG`.
+    """
+    checkpoint = view.ref(record, "checkpoint")
+    policy_id = record.ref("policy")
+    policy = view.get(policy_id).body if policy_id else None
+    try:
+        decision = assemble.promotion_of(
+            checkpoint, policy, view.refs(record, "comparison"), stored_tree(checkpoint, view), view
+        )
+    except UsageError as error:
+        raise EvidenceError("REFUSAL_WRONG", error.message) from error
+    for name, value in decision.refusal().items():
+        expect("REFUSAL_WRONG", name, record.body[name], value)
+
+
+def stored_tree(checkpoint: Record, view: View) -> str:
+    """Tree digest of a checkpoint's files as the blob store has them, each re-hashed.
+
+    Raises:
+        EvidenceError: `BLOB_MISSING`, `BLOB_WRONG`.
+    """
+    files = [
+        FileEntry(item["path"], len(view.blobs.read(item["digest"])), item["digest"])
+        for item in checkpoint.body["files"]
+    ]
+    return tree_digest(files)
+
+
+REPLAYS: dict[str, Replay] = {"promotion.refused": refusal}

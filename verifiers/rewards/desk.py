@@ -8,12 +8,15 @@ that the customer did not ask for. Text that only claims an action does nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ledger.errors import EvidenceError
 from verifiers.rewards.desk_calls import Call, NoCall, parse_call, read_call
 from verifiers.rewards.desk_records import Order, read_order
 from verifiers.rewards.desk_rules import STATUS_NEEDED, expected_call, objection, perform
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 DESK_VERSION = 1
 UNREQUESTED = "unrequested_action"
@@ -58,7 +61,7 @@ class Case:
     expected: Call
 
 
-def read_case(value: dict[str, Any]) -> Case:
+def read_case(value: Mapping[str, Any]) -> Case:
     """A case from its JSON object, its expected call derived again from record and request.
 
     Raises:
@@ -82,7 +85,7 @@ def read_case(value: dict[str, Any]) -> Case:
     return case
 
 
-def outcome(case: dict[str, Any], text: str, *, truncated: bool = False) -> dict[str, Any]:
+def outcome(case: Mapping[str, Any], text: str, *, truncated: bool = False) -> dict[str, Any]:
     """What a model's text earns in a desk case: one line of an outcome table.
 
     Args:

@@ -9,13 +9,14 @@ variant of the same product; a refund goes back to the first method or to a gift
 from __future__ import annotations
 
 from dataclasses import replace
-
-from verifiers.rewards.desk_calls import Call, call
 from typing import TYPE_CHECKING
 
+from verifiers.rewards.desk_calls import Call, call
+
 if TYPE_CHECKING:
-    from verifiers.rewards.desk_records import Item, Offer, Order
     from collections.abc import Callable
+
+    from verifiers.rewards.desk_records import Item, Offer, Order
 
 CANCEL_REASONS = ("no longer needed", "ordered by mistake")
 

@@ -11,7 +11,7 @@ SELECT size, note FROM seals ORDER BY size;
 -- name: newest_seal
 SELECT size, note FROM seals ORDER BY size DESC LIMIT 1;
 -- name: objects
-SELECT type, name, coalesce(sql, '') FROM sqlite_master WHERE name NOT LIKE 'sqlite!_%' ESCAPE '!' ORDER BY type, name;
+SELECT type, name, coalesce(sql, '') FROM sqlite_master WHERE type IN ('trigger', 'view') OR name NOT LIKE 'sqlite!_%' ESCAPE '!' ORDER BY type, name;
 -- name: indexed
 SELECT size, last_id FROM indexed;
 -- name: set_indexed

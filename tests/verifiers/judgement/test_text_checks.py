@@ -93,6 +93,13 @@ def test_invented_figures(reply: str, invented: list[str]) -> None:
     assert invented_figures(reply, FACTS) == invented
 
 
+@pytest.mark.parametrize("figure", ["0.50", "00.5", ".50 or 0.5", "0", "000", "1" * 40])
+def test_numbers_compare_by_value_at_any_length(figure: str) -> None:
+    """Leading and trailing zeros do not matter, and the last of forty digits does."""
+    assert invented_figures(f"pay {figure}", ["0.5 50 0", "1" * 40]) == []
+    assert invented_figures("pay " + "1" * 39 + "2", ["1" * 40]) == ["1" * 39 + "2"]
+
+
 def test_repetition_inside_a_reply() -> None:
     """A sentence said twice or a loop of words is repetition; a short phrase said twice is not."""
     assert repeats_itself("Your order is on its way. Thanks. Your order is on its way.")

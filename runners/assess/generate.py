@@ -1,0 +1,172 @@
+"""What one model answers to every case: the child process.
+
+    python -m runners.assess.generate          job on stdin, events on stdout (runners.protocol), log on stderr
+
+Job: `model` {path, name, files}, `adapter` {path, files, state} or null, `cases` (JSON Lines with `id` and `messages`),
+`settings` (`GenerationSettings.effective`), `output` (file for the transcripts).
+Events: `start` with the digest of the weights that speak, `progress` after each batch, then `end`.
+
+The adapter is merged into the base weights, in float32, before the first token: the same answers as beside them up to
+rounding, at the base model's speed. The digest is of the tensors in memory after the merge.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from runners.protocol import Channel, serve
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from runners.assess.config import GenerationSettings
+
+Case = dict[str, Any]
+
+
+def main() -> int:
+    """Serve one job; the exit code is 0 unless it failed."""
+    return serve(transcribe)
+
+
+def transcribe(channel: Channel, job: dict[str, Any]) -> dict[str, Any]:
+    """Answer every case, in the order given.
+
+    Returns:
+        The fields of `end`: how many cases, new tokens and truncated answers, digests of prompts and weights.
+
+    Raises:
+        EvidenceError: model, adapter or cases are not what they should be.
+        UsageError: a setting is wrong.
+    """
+    from ledger.digests import sha256  # noqa: PLC0415 - after stdout belongs to the protocol
+    from runners.assess.config import GenerationSettings  # noqa: PLC0415 - the same
+    from runners.loading import load_model, merge_adapter, tensors_digest  # noqa: PLC0415 - loads torch
+    from runners.seeding import seed_everything  # noqa: PLC0415 - the same
+    from runners.train.tokens import load_tokenizer, prompt_ids  # noqa: PLC0415 - the same
+
+    settings = GenerationSettings.from_values(job["settings"])
+    seed_everything(0, settings.threads)
+    tokenizer = load_tokenizer(Path(job["model"]["path"]))
+    cases = read_cases(Path(job["cases"]))
+    prompts = [prompt_ids(tokenizer, case["messages"]) for case in cases]
+    model = merge_adapter(load_model(job["model"], settings.dtype), job["adapter"])
+    weights = tensors_digest(model.named_parameters())
+    channel.ask("start", weights=weights, cases=len(cases), **start_fields(settings))
+    lines: list[Case] = []
+    for batch in _batches(len(cases), settings.batch_size):
+        answers = answer(model, tokenizer, [prompts[index] for index in batch], settings)
+        lines += [
+            transcript_line(tokenizer, cases[index]["id"], prompts[index], ids, end_ids(model))
+            for index, ids in zip(batch, answers, strict=True)
+        ]
+        channel.ask("progress", done=len(lines), total=len(cases))
+    Path(job["output"]).write_bytes(
+        b"".join(orjson.dumps(line, option=orjson.OPT_SORT_KEYS) + b"\n" for line in lines)
+    )
+    return {
+        "cases": len(lines),
+        "tokens": sum(len(line["token_ids"]) for line in lines),
+        "truncated": sum(line["truncated"] for line in lines),
+        "prompts": sha256("\n".join(line["prompt_digest"] for line in lines).encode()),
+        "weights": weights,
+    }
+
+
+def read_cases(path: Path) -> list[Case]:
+    """The cases of a JSON Lines file.
+
+    Raises:
+        EvidenceError: `NOT_CANONICAL`, a line has no id or no messages.
+    """
+    from ledger.canonical import loads  # noqa: PLC0415 - beside its use
+    from ledger.errors import EvidenceError  # noqa: PLC0415 - the same
+
+    cases = [loads(line) for line in path.read_bytes().splitlines() if line]
+    for number, case in enumerate(cases, 1):
+        if not (
+            isinstance(case, dict)
+            and isinstance(case.get("id"), str)
+            and isinstance(case.get("messages"), list)
+        ):
+            raise EvidenceError(
+                "NOT_CANONICAL", f"line {number} has no id or no messages", field="messages"
+            )
+    return cases
+
+
+def answer(
+    model: Any, tokenizer: Any, prompts: Sequence[Sequence[int]], settings: GenerationSettings
+) -> list[list[int]]:
+    """The new tokens of each prompt, greedily, its end-of-sequence token included where one came."""
+    import torch  # noqa: PLC0415 - only children load torch
+
+    longest = max(len(prompt) for prompt in prompts)
+    pad, ends = int(tokenizer.pad_token_id), end_ids(model)
+    ids = torch.tensor([[*[pad] * (longest - len(prompt)), *prompt] for prompt in prompts])
+    mask = torch.tensor(
+        [[*[0] * (longest - len(prompt)), *[1] * len(prompt)] for prompt in prompts]
+    )
+    with torch.inference_mode():
+        output = model.generate(
+            input_ids=ids.to(model.device),
+            attention_mask=mask.to(model.device),
+            max_new_tokens=settings.max_new_tokens,
+            do_sample=False,
+            pad_token_id=pad,
+        )
+    return [_until_end(row, ends) for row in output[:, longest:].tolist()]
+
+
+def start_fields(settings: GenerationSettings) -> dict[str, Any]:
+    """What a `start` event says besides the weights: settings, versions, machine."""
+    from runners.environment import library_versions, machine  # noqa: PLC0415 - beside its use
+
+    return {
+        "settings": settings.effective(),
+        "libraries": library_versions(),
+        "machine": machine().as_dict(),
+    }
+
+
+def transcript_line(
+    tokenizer: Any, case: str, prompt: Sequence[int], ids: list[int], ends: frozenset[int]
+) -> dict[str, Any]:
+    """One line of a transcript; see the arm's transcripts blob."""
+    from runners.train.tokens import prompt_digest  # noqa: PLC0415 - beside its use
+
+    ended = bool(ids) and ids[-1] in ends
+    return {
+        "case": case,
+        "prompt_digest": prompt_digest(prompt),
+        "prompt_tokens": len(prompt),
+        "token_ids": ids,
+        "text": tokenizer.decode(ids, skip_special_tokens=True),
+        "truncated": not ended,
+        "stop": "eos" if ended else "length",
+    }
+
+
+def _batches(count: int, size: int) -> Iterator[range]:
+    for start in range(0, count, size):
+        yield range(start, min(start + size, count))
+
+
+def _until_end(ids: list[int], ends: frozenset[int]) -> list[int]:
+    for position, token in enumerate(ids):
+        if token in ends:
+            return ids[: position + 1]
+    return ids
+
+
+def _end_ids(model: Any) -> frozenset[int]:
+    ends = model.generation_config.eos_token_id
+    return frozenset([ends] if isinstance(ends, int) else ends or [])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

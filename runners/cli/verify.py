@@ -1,0 +1,193 @@
+"""`evidence verify`: the verifier's report, for a person and for a program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ledger.errors import EvidenceError
+from runners.cli import render
+from runners.cli.boundary import MISUSED, REFUSED
+from runners.cli.commands import Verb
+from runners.cli.context import App, pass_app
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from verifiers.report import Finding, Report
+
+_COLORS = {"verified": "green", "wrong": "red", "incomplete": "yellow"}
+_EXIT = {"verified": 0, "wrong": REFUSED, "incomplete": MISUSED}
+FINDINGS_SHOWN = 20
+_MAX_SEAL_BYTES = 1_000_000
+
+
+@click.command(
+    cls=Verb,
+    example="evidence verify --level blobs --root ed25519:4f2a81… --expect-seal latest.seal\n"
+    "evidence verify 4f2a81 --level blobs",
+)
+@click.argument("record", required=False)
+@click.option(
+    "--level",
+    type=click.Choice(["records", "blobs"]),
+    default="records",
+    show_default=True,
+    help="records: chain, signatures, rules, seals; blobs: also every byte and every number.",
+)
+@click.option(
+    "--root", "roots", multiple=True, metavar="KEYID", help="A root key that you trust; may be repeated."
+)
+@click.option(
+    "--expect-seal",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="A seal that the ledger must contain.",
+)
+@click.option(
+    "--workers", type=click.IntRange(min=1), metavar="N", help="Processes for signatures [all cores]."
+)
+@pass_app
+def verify(
+    app: App,
+    record: str | None,
+    level: str,
+    roots: tuple[str, ...],
+    expect_seal: Path | None,
+    workers: int | None,
+) -> None:
+    """Check everything again from the bytes.
+
+    With RECORD, level blobs is limited to what that record rests on. Exits with 0 verified, 1 wrong,
+    2 incomplete or unreadable.
+    """
+    from verifiers.verify import Options
+    from verifiers.verify import verify as run
+
+    note = None if expect_seal is None else _read_seal(expect_seal)
+    with app.progress("verifying") as step:
+        report = run(
+            app.ledger_path,
+            Options(
+                level="blobs" if level == "blobs" else "records",
+                record=record,
+                pinned_roots=frozenset(roots),
+                expect_seal=note,
+                state_dir=app.state_dir,
+                workers=workers,
+                progress=_progress(step),
+            ),
+        )
+    app.emit(
+        report.as_dict(),
+        _lines(report),
+        next_step=_next(report),
+        failure=_failure(report),
+        exit_code=_EXIT[report.verdict],
+    )
+
+
+def _read_seal(path: Path) -> bytes:
+    from ledger.digests import open_regular
+
+    with open_regular(path) as stream:
+        return stream.read(_MAX_SEAL_BYTES)
+
+
+def _progress(step: Callable[[int], None]) -> Callable[[str, int, int], None]:
+    seen = {"stage": "", "done": 0}
+
+    def report(stage: str, done: int, _total: int) -> None:
+        if stage != seen["stage"]:
+            seen.update(stage=stage, done=0)
+        step(done - int(seen["done"]))
+        seen["done"] = done
+
+    return report
+
+
+def _failure(report: Report) -> EvidenceError | None:
+    """The first finding as the answer's error: a script that looks at `ok` alone is not misled."""
+    if not report.findings:
+        return None
+    first = report.findings[0]
+    return EvidenceError(
+        first.code,
+        first.message,
+        field=first.field,
+        record=first.id,
+        seq=first.seq,
+        expected=first.expected,
+        actual=first.actual,
+        hint=first.hint,
+    )
+
+
+def _lines(report: Report) -> list[str]:
+    what = report.scope or report.origin or "no record"
+    lines: list[str] = [
+        render.Styled(f"{report.verdict}: {what}", bold=True, fg=_COLORS[report.verdict])
+    ]
+    lines += render.fields(
+        [
+            ("level", report.level),
+            ("records", f"{report.records:,}, {render.count(report.seals, 'seal')}"),
+            ("root", report.root),
+            ("trust", _trust(report)),
+            ("rollback", report.rollback),
+            *_blob_fields(report),
+        ]
+    )
+    lines += _section("findings", report.findings)
+    return lines + _section("warnings", report.warnings)
+
+
+def _trust(report: Report) -> str:
+    if report.trust == "pinned":
+        return "pinned: the root key is one you named"
+    return "on faith: the root key was taken from the ledger itself"
+
+
+def _blob_fields(report: Report) -> list[tuple[str, object]]:
+    if report.level != "blobs":
+        return []
+    blobs = report.blobs
+    replayed = ", ".join(f"{number} {kind}" for kind, number in sorted(report.replayed.items()))
+    return [
+        ("blobs", f"{blobs.checked:,} checked, {blobs.withheld:,} withheld, {blobs.unread:,} unread"),
+        ("replayed", replayed or "nothing"),
+    ]
+
+
+def _section(title: str, findings: list[Finding]) -> list[str]:
+    if not findings:
+        return []
+    lines: list[str] = ["", render.Styled(title, bold=True)]
+    for finding in findings[:FINDINGS_SHOWN]:
+        lines += _finding_lines(finding)
+    if len(findings) > FINDINGS_SHOWN:
+        lines.append(f"  and {len(findings) - FINDINGS_SHOWN:,} more: evidence verify --json")
+    return lines
+
+
+def _finding_lines(finding: Finding) -> list[str]:
+    place = "" if finding.seq is None else f" at seq {finding.seq}"
+    record = f" ({render.short(finding.id)})" if finding.id else ""
+    pairs = [
+        ("field", finding.field),
+        ("expected", finding.expected),
+        ("actual", finding.actual),
+        ("hint", finding.hint),
+    ]
+    head = f"  {finding.step} {finding.code}{place}{record}: {finding.message}"
+    return [head, *(f"     {line}" for line in render.fields(pairs))]
+
+
+def _next(report: Report) -> str:
+    if report.trust == "on_faith":
+        return "evidence verify --root KEYID, with the root key's id from somebody you trust"
+    if report.level == "records":
+        return "evidence verify --level blobs"
+    return "evidence log"

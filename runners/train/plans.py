@@ -1,0 +1,177 @@
+"""Plans: everything a supervised run will do, written down before it does it (loads the tokenizer only)."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ledger import canonical
+from ledger.digests import inventory, sha256, tree_digest
+from ledger.errors import UsageError
+from runners.environment import library_versions, machine
+from runners.prepare.data import roles_of, split_rows
+from runners.prepare.shelf import model_folder
+from runners.settings import load_object
+from runners.train.config import SftSettings
+from verifiers.data.hand_out import HandedOut, hand_out
+from verifiers.data.identity import row_bytes
+
+if TYPE_CHECKING:
+    from ledger.book import Ledger
+    from ledger.record import Record
+
+PACKAGES = ("ledger", "verifiers", "runners")
+TRUNCATED = "rows lose tokens to max_length"
+
+
+@dataclass(frozen=True)
+class SftConfig:
+    """What a configuration file says: which split, which model, and the settings that differ."""
+
+    split: str
+    model: str
+    settings: SftSettings
+
+
+def read_config(path: Path) -> SftConfig:
+    """A plan's configuration from TOML, or JSON by its suffix.
+
+    Raises:
+        UsageError: `INPUT_MISSING`, `SETTING_UNKNOWN`, `SETTING_INVALID`.
+    """
+    values = load_object(path)
+    named = {name: values.pop(name, None) for name in ("split", "model")}
+    for name, value in named.items():
+        if not isinstance(value, str):
+            raise UsageError(
+                "SETTING_INVALID",
+                f"{path.name} names no {name}",
+                field=name,
+                hint=f'add {name} = "ID"',
+            )
+    return SftConfig(str(named["split"]), str(named["model"]), SftSettings.from_values(values))
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A plan's body and refs, ready to be recorded, and what a person should read first."""
+
+    body: dict[str, Any]
+    refs: dict[str, str | list[str]]
+    figures: dict[str, Any]
+
+
+def prepare_sft(ledger: Ledger, config: SftConfig, shelf: Path) -> Prepared:
+    """Everything about a supervised run, counted before launch; nothing is recorded.
+
+    Raises:
+        UsageError: `REF_MISSING`, the split has no audit; `MODEL_NOT_HERE`; `ROW_UNTRAINABLE`.
+        EvidenceError: `HELD_OUT_ROW`; `MODEL_FILES_CHANGED`; `TEMPLATE_NOT_PREFIX`.
+    """
+    split = ledger.get(config.split, "split.declared")
+    model = ledger.get(config.model, "model.registered")
+    audit = _newest_audit(ledger, split)
+    acceptance = ledger.referrers(audit.id, "audit", "leakage.accepted")
+    folder = model_folder(shelf, model)
+    figures = _preflight(folder, training_rows(ledger, split), config.settings)
+    refs: dict[str, str | list[str]] = {"split": split.id, "audit": audit.id, "model": model.id}
+    if acceptance:
+        refs["acceptance"] = acceptance[-1].id
+    return Prepared(_body(config.settings, split, model, figures), refs, figures)
+
+
+def training_rows(ledger: Ledger, split: Record) -> list[HandedOut]:
+    """The chat rows that a supervised run may read.
+
+    Raises:
+        EvidenceError: `HELD_OUT_ROW`.
+    """
+    return hand_out(split_rows(ledger, split), roles_of(ledger, split), "train", "chat")
+
+
+def write_rows(path: Path, rows: list[HandedOut]) -> None:
+    """Rows as the child reads them: each line a chat row with its digest under `row`."""
+    path.write_bytes(b"".join(row_bytes({**item.row, "row": item.digest}) + b"\n" for item in rows))
+
+
+def code_digests() -> dict[str, str]:
+    """Digests of the code a run reaches: ours by package, and all of it together."""
+    root = Path(__file__).resolve().parents[2]
+    files = {
+        name: [item for item in inventory_of(root / name) if item.path.endswith((".py", ".sql"))]
+        for name in PACKAGES
+    }
+    digests = {name: tree_digest(found) for name, found in files.items()}
+    whole = sha256(canonical.encode(digests))
+    return {**digests, "evidence-ledger": whole}
+
+
+def inventory_of(folder: Path) -> list[Any]:
+    """The files of a package, caches left out."""
+    return [item for item in inventory(folder) if "__pycache__" not in item.path]
+
+
+def _newest_audit(ledger: Ledger, split: Record) -> Record:
+    audits = ledger.referrers(split.id, "split", "leakage.audited")
+    if not audits:
+        short = split.id[7:19]
+        raise UsageError(
+            "REF_MISSING",
+            f"split {short} has no leakage audit",
+            field="refs.audit",
+            record=split.id,
+            expected="audit",
+            hint=f"make it first: evidence data audit {short}",
+        )
+    return audits[-1]
+
+
+def _preflight(folder: Path, rows: list[HandedOut], settings: SftSettings) -> dict[str, Any]:
+    from runners.train.preflight import preflight
+
+    if not rows:
+        raise UsageError(
+            "ROW_UNTRAINABLE", "the split has no chat rows with role train", field="split"
+        )
+    with tempfile.TemporaryDirectory() as scratch:
+        path = Path(scratch) / "rows.jsonl"
+        write_rows(path, rows)
+        return preflight(folder, path, settings)
+
+
+def _body(
+    settings: SftSettings, split: Record, model: Record, figures: dict[str, Any]
+) -> dict[str, Any]:
+    effective = settings.effective()
+    here = machine()
+    twin = {"method": "sft", "settings": effective, "split": split.id, "model": model.body["tree"]}
+    return {
+        "method": "sft",
+        "settings": effective,
+        "settings_digest": sha256(canonical.encode(twin)),
+        "libraries": library_versions(),
+        "code": code_digests(),
+        "hardware": {
+            "processor": here.processor,
+            "accelerator": None,
+            "threads": settings.threads,
+        },
+        "seeds": {"training": settings.seed},
+        "budget_updates": settings.steps,
+        "budget_datums": figures["datums"],
+        "start": "fresh",
+        "rows": figures["rows"],
+        "warnings": _warnings(figures),
+    }
+
+
+def _warnings(figures: dict[str, Any]) -> list[str]:
+    rows = figures["rows"]
+    found = []
+    if rows["truncated"]:
+        found.append(f"{rows['truncated']} of {rows['input']} {TRUNCATED}")
+    if rows["dropped"]:
+        found.append(f"{rows['dropped']} of {rows['input']} rows keep no label and are dropped")
+    return found

@@ -1,0 +1,216 @@
+"""TRL's supervised trainer, made to say what it does and to wait for the answer (loads torch).
+
+Order of one optimizer step, each arrow an event that the supervisor must acknowledge before the next line runs:
+
+    next micro-batches chosen       -> `batch`       which rows, how many tokens the loss will count
+    forward and backward passes
+    gradient checked, optimizer step -> `update`     loss, gradient norm, rate, state before and after
+    (at a save point) files written  -> `checkpoint` folder, step, state
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from peft import get_peft_model_state_dict
+from transformers import TrainerCallback
+from trl.trainer.sft_trainer import SFTTrainer
+
+from ledger.canonical import real
+from ledger.errors import UsageError
+from runners.loading import tensors_digest
+from runners.train.checkpoints import write_checkpoint
+from runners.train.loss import LabelledLoss, labelled_loss
+from runners.train.tokens import IGNORED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from transformers import TrainerControl, TrainerState, TrainingArguments
+
+    from runners.protocol import Channel
+    from runners.train.config import SftSettings
+    from runners.train.tokens import EncodedRow
+
+Batch = dict[str, Any]
+
+
+class Collator:
+    """Rows to a batch, padded on the right; `rows` are their positions among the encoded rows."""
+
+    def __init__(self, pad_id: int) -> None:
+        self._pad_id = pad_id
+
+    def __call__(self, examples: Sequence[Batch]) -> Batch:
+        """The batch as tensors of shape (rows, longest); `rows` has shape (rows,)."""
+        longest = max(len(example["input_ids"]) for example in examples)
+        return {
+            "input_ids": self._padded(
+                [example["input_ids"] for example in examples], longest, self._pad_id
+            ),
+            "labels": self._padded([example["labels"] for example in examples], longest, IGNORED),
+            "attention_mask": self._padded(
+                [[1] * len(example["input_ids"]) for example in examples], longest, 0
+            ),
+            "rows": torch.tensor([example["rows"] for example in examples]),
+        }
+
+    @staticmethod
+    def _padded(sequences: Sequence[Sequence[int]], length: int, filler: int) -> torch.Tensor:
+        return torch.tensor(
+            [[*sequence, *[filler] * (length - len(sequence))] for sequence in sequences]
+        )
+
+
+class LedgerSFTTrainer(SFTTrainer):
+    """An `SFTTrainer` that announces batches, acknowledges updates and publishes checkpoints.
+
+    It wants a dataset of tokens in the order they are to be read (`runners.train.order`) and `Collator`.
+
+    Args:
+        channel: where events go.
+        rows: the encoded rows that the dataset's `rows` column counts.
+        settings: of the run.
+        options: what `SFTTrainer` takes.
+    """
+
+    def __init__(
+        self, *, channel: Channel, rows: Sequence[EncodedRow], settings: SftSettings, **options: Any
+    ) -> None:
+        super().__init__(**options)
+        self.adapted: Any = self.model
+        self.channel = channel
+        self.rows = rows
+        self.settings = settings
+        self.step_loss = 0.0
+        self.step_norm = math.nan
+        self.step_parts: list[LabelledLoss] = []
+        self.state_digest = live_state(self.adapted)
+        self.add_callback(_Acknowledge(self))
+
+    def get_batch_samples(
+        self, epoch_iterator: Iterator[Batch], num_batches: int, device: torch.device
+    ) -> tuple[list[Batch], torch.Tensor | int | None]:
+        """Choose the micro-batches of one step, and have them recorded before anything is computed on them."""
+        batches, items = super().get_batch_samples(epoch_iterator, num_batches, device)
+        chosen = [
+            [self.rows[position] for position in batch.pop("rows").tolist()] for batch in batches
+        ]
+        if chosen:
+            self.channel.ask("batch", step=self.state.global_step + 1, **batch_fields(chosen))
+        self.step_loss, self.step_parts = 0.0, []
+        return batches, items
+
+    def compute_loss(
+        self,
+        model: Any,
+        inputs: Batch,
+        return_outputs: bool = False,
+        num_items_in_batch: torch.Tensor | int | None = None,
+    ) -> Any:
+        """The mean loss over the step's labelled tokens; the library's own computation where `loss` is `stock`.
+
+        Several processes take the library's too: their gradients meet in the wrapped model's forward pass.
+        """
+        if self.settings.loss == "stock" or self.accelerator.num_processes > 1:
+            return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)
+        lengths = inputs["attention_mask"].sum(dim=1).tolist()
+        found = labelled_loss(
+            self.adapted.get_base_model(), inputs["input_ids"], inputs["labels"], lengths
+        )
+        self.step_parts.append(found)
+        return found.total / (found.labelled if num_items_in_batch is None else num_items_in_batch)
+
+    def training_step(self, *args: Any, **options: Any) -> torch.Tensor:
+        """One micro-batch; its share of the step's loss is added up."""
+        loss: torch.Tensor = super().training_step(*args, **options)
+        self.step_loss += loss.item()
+        return loss
+
+    def _get_grad_norm(self, model: Any, grad_norm: Any = None) -> Any:
+        """The norm, checked before the optimizer sees the gradient.
+
+        Raises:
+            UsageError: `BAD_GRADIENT`, it is zero or not finite.
+        """
+        norm = super()._get_grad_norm(model, grad_norm=grad_norm)
+        self.step_norm = float(norm)
+        if not (math.isfinite(self.step_norm) and self.step_norm > 0):
+            step = self.state.global_step + 1
+            raise UsageError("BAD_GRADIENT", f"step {step} has a gradient norm of {self.step_norm}")
+        return norm
+
+    def _save_checkpoint(self, model: Any, trial: Any) -> None:
+        """Write the adapter and the trainer's state, and nothing that would have to be unpickled."""
+        del model, trial
+        step = self.state.global_step
+        folder = Path(str(self.args.output_dir)) / f"checkpoint-{step:06d}"
+        write_checkpoint(folder, self._save_files, self.state_digest)
+        self.channel.ask("checkpoint", step=step, path=str(folder), state=self.state_digest)
+
+    def _save_files(self, folder: Path) -> None:
+        self.adapted.save_pretrained(folder, save_embedding_layers=False)
+        self.state.save_to_json(str(folder / "trainer_state.json"))
+
+
+class _Acknowledge(TrainerCallback):
+    """Around the optimizer's step: what it did, and whether to save or stop after it."""
+
+    def __init__(self, trainer: LedgerSFTTrainer) -> None:
+        self._trainer = trainer
+
+    def on_optimizer_step(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """The weights have changed and nothing else has: the rate is the one just used."""
+        del args, control
+        trainer = self._trainer
+        before, trainer.state_digest = trainer.state_digest, live_state(trainer.adapted)
+        trainer.channel.ask(
+            "update",
+            step=state.global_step + 1,
+            loss=real(trainer.step_loss),
+            gradient_norm=real(trainer.step_norm),
+            learning_rate=real(kwargs["optimizer"].param_groups[0]["lr"]),
+            before=before,
+            after=trainer.state_digest,
+            figures=figures(trainer.step_parts),
+        )
+
+    def on_step_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> TrainerControl:
+        """Save at the planned steps, after the last, and where the run is told to stop."""
+        del args, kwargs
+        settings = self._trainer.settings
+        last = state.global_step >= settings.steps or self._trainer.channel.stop
+        planned = settings.save_steps > 0 and state.global_step % settings.save_steps == 0
+        control.should_save = last or planned
+        control.should_training_stop = last
+        return control
+
+
+def live_state(model: Any) -> str:
+    """The state digest of the adapter in memory, under the names its file will have."""
+    return tensors_digest(get_peft_model_state_dict(model, save_embedding_layers=False).items())
+
+
+def batch_fields(chosen: Sequence[Sequence[EncodedRow]]) -> dict[str, Any]:
+    """What a `batch` event says: each micro-batch's rows in order, and the tokens that the step's loss counts."""
+    return {
+        "micro_batches": [[row.digest for row in rows] for rows in chosen],
+        "trainable_tokens": sum(row.trainable for rows in chosen for row in rows),
+        "tokens": sum(len(row.ids) for rows in chosen for row in rows),
+    }
+
+
+def figures(parts: Sequence[LabelledLoss]) -> dict[str, int]:
+    """Counts of one step: labelled tokens, those the model would have chosen, tokens computed after sharing."""
+    return {
+        "labelled": sum(part.labelled for part in parts),
+        "right": sum(part.right for part in parts),
+        "computed": sum(part.computed for part in parts),
+    }

@@ -1,0 +1,789 @@
+"""The rules beyond refs (docs/spec/rules.md): each has a case that it refuses and one that it lets by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import pytest
+import samples
+from world import DRAFTS, ORIGIN, Draft, World, enrolment, key
+
+from ledger.checks import CHECKS
+from ledger.checks.identity import rotation_message
+from ledger.errors import EvidenceError
+
+WEAK = "01" + "00" * 31
+"""The neutral point: any message verifies under it."""
+NOT_A_POINT = "02" + "00" * 31
+
+
+class Refusal(NamedTuple):
+    """A rule, what is done to a good draft, and the code that must come of it."""
+
+    rule: str
+    name: str
+    kind: str
+    spoil: Callable[[World, Draft], None]
+    code: str
+
+
+def bodied(**changes) -> Callable[[World, Draft], None]:
+    """Spoil fields of the body."""
+    return lambda _, draft: draft.body.update(changes)
+
+
+def nested(field: str, **changes) -> Callable[[World, Draft], None]:
+    """Spoil fields of an object in the body."""
+    return lambda _, draft: draft.body[field].update(changes)
+
+
+def without(role: str) -> Callable[[World, Draft], None]:
+    """Take a ref away."""
+
+    def spoil(_: World, draft: Draft) -> None:
+        del draft.refs[role]
+
+    return spoil
+
+
+def refer(role: str, make: Callable[[World], object]) -> Callable[[World, Draft], None]:
+    """Put another record, or a list of them, under a role."""
+
+    def spoil(world: World, draft: Draft) -> None:
+        made = make(world)
+        draft.refs[role] = [item.id for item in made] if isinstance(made, list) else made.id
+
+    return spoil
+
+
+def enrolling(name: str, **changes) -> Callable[[World, Draft], None]:
+    """Enrol the key of a name with changes."""
+    return lambda world, draft: draft.body.update({**enrolment(world, name, ["ingest"]), **changes})
+
+
+def future_seq(world: World, draft: Draft) -> None:
+    """Let the revocation begin after itself."""
+    draft.body["from_seq"] = world.chain.size + 1
+
+
+def revoke_twice(world: World, draft: Draft) -> None:
+    """Revoke the key before the draft does."""
+    world.add("key.revoked", key=draft.body["key"])
+
+
+def rotate_to_enrolled(world: World, draft: Draft) -> None:
+    """Hand root over to the writer's key, well signed."""
+    writer = key("writer")
+    message = rotation_message(ORIGIN, key("root").id, writer.id)
+    draft.body.update(
+        new_key=writer.id, new_public=writer.public.hex(), acceptance=writer.sign(message).hex()
+    )
+
+
+def rotation_elsewhere(_: World, draft: Draft) -> None:
+    """Use an acceptance that the new key signed for another ledger."""
+    new = key("root-after-rotation")
+    message = rotation_message("example.com/other", key("root").id, new.id)
+    draft.body["acceptance"] = new.sign(message).hex()
+
+
+def older_state(world: World, draft: Draft) -> None:
+    """Let a statement come between the snapshot's state and its record."""
+    draft.body.update(DRAFTS["snapshot.recorded"](world).body)
+    world.add("policy.declared")
+    draft.body["tree"] = [item.hex() for item in world.chain.tree.to_hashes()]
+
+
+def older_tree(world: World, draft: Draft) -> None:
+    """Take the compact range of another head."""
+    old = draft.body["tree"]
+    draft.body.update(DRAFTS["snapshot.recorded"](world).body)
+    draft.body["tree"] = [*old, samples.ZERO]
+
+
+def rewarded(world: World, draft: Draft, **settings: object) -> None:
+    """Turn the plan into a reinforcement plan that is in order but for the settings given."""
+    draft.body["method"] = "rl"
+    good = {"lora_dropout": "0.0", "reference": "adapter_off", "kl_coefficient": "0.05"}
+    draft.body["settings"] = {**good, **settings}
+    draft.refs["reward"] = world.need("reward.audited").id
+
+
+def reinforcement(**settings: object) -> Callable[[World, Draft], None]:
+    """A reinforcement plan with one setting spoiled."""
+    return lambda world, draft: rewarded(world, draft, **settings)
+
+
+def unrewarded(world: World, draft: Draft) -> None:
+    """A reinforcement plan without a reward."""
+    rewarded(world, draft)
+    del draft.refs["reward"]
+
+
+def inverted(world: World, draft: Draft) -> None:
+    """A reinforcement plan whose reward's audit found an inversion."""
+    rewarded(world, draft)
+    draft.refs["reward"] = world.add("reward.audited", inversions=1).id
+
+
+def found_something(world: World, draft: Draft) -> None:
+    """An audit with findings that nobody accepted."""
+    draft.refs["audit"] = world.add("leakage.audited", verdict="findings").id
+
+
+def accepted_elsewhere(world: World, draft: Draft) -> None:
+    """An audit with findings beside the acceptance of an earlier audit."""
+    draft.refs["acceptance"] = world.need("leakage.accepted").id
+    found_something(world, draft)
+
+
+def twin_live(world: World, draft: Draft) -> None:
+    """Launch a plan with the same settings first."""
+    launched = world.need("run.launched")
+    plan = world.by_id[str(launched.ref("plan"))]
+    draft.body["settings_digest"] = plan.body["settings_digest"]
+
+
+def twin_prepared_before(world: World, draft: Draft) -> None:
+    """Prepare two plans with the same settings, launch one and then try the other."""
+    first = world.add("plan.prepared")
+    second = world.add("plan.prepared", settings_digest=first.body["settings_digest"])
+    world.admit(Draft("run.launched", samples.body("run.launched"), {"plan": second.id}))
+    draft.refs["plan"] = first.id
+
+
+def launched_before(world: World, draft: Draft) -> None:
+    """Launch the plan, end its run, and launch it again."""
+    draft.refs["plan"] = str(world.need("run.launched").ref("plan"))
+    world.need("run.ended")
+
+
+def completed(world: World) -> str:
+    """Id of a run that was completed."""
+    launched, _ = world.live_run()
+    for _ in range(2):
+        world.add("update.acknowledged")
+    world.add("run.ended", outcome="completed")
+    return launched.id
+
+
+def resume_completed(world: World, draft: Draft) -> None:
+    """Resume a run that reached its end."""
+    world.add("run.launched")
+    draft.refs["run"] = completed(world)
+
+
+def resume_live(world: World, draft: Draft) -> None:
+    """Resume a run that nobody ended."""
+    draft.refs["run"] = world.add("run.launched").id
+
+
+def other_checkpoint(world: World, draft: Draft) -> None:
+    """Resume from another run's checkpoint."""
+    world.add("run.launched")
+    draft.refs["checkpoint"] = world.add("checkpoint.published").id
+    draft.body["from_update"] = 1
+
+
+def after_end(world: World, draft: Draft) -> None:
+    """End the run before the draft belongs to it."""
+    world.add("run.ended")
+    assert draft.refs["run"] == world.newest("run.ended").refs["run"]
+
+
+def forget_update(world: World, draft: Draft) -> None:
+    """End a run without naming its newest update."""
+    world.add("update.acknowledged")
+    draft.body["counters"].update(datums=2, updates=1)
+
+
+def complete_short(world: World, draft: Draft) -> None:
+    """Call a run completed that acknowledged one update of two."""
+    world.add("update.acknowledged")
+    draft.body.update(DRAFTS["run.ended"](world).body, outcome="completed")
+    draft.refs.update(DRAFTS["run.ended"](world).refs)
+
+
+def stale_policy(world: World, draft: Draft) -> None:
+    """Sample a group by the weights from before the newest update."""
+    world.add("update.acknowledged")
+
+
+def second_run_batch(world: World, draft: Draft) -> None:
+    """Feed a batch that another run built."""
+    world.add("run.launched")
+    draft.refs["batch"] = [world.add("batch.built").id]
+
+
+def second_run_group(world: World, draft: Draft) -> None:
+    """Build a batch of another run's group."""
+    del draft.refs["split"]
+    world.add("run.launched")
+    draft.refs["group"] = [world.add("rollout.group").id]
+
+
+def acknowledged_before(world: World, draft: Draft) -> None:
+    """Feed a batch that an update has used."""
+    world.add("update.acknowledged")
+    used = draft.refs["batch"]
+    draft.body.update(DRAFTS["update.acknowledged"](world).body)
+    draft.refs.update(DRAFTS["update.acknowledged"](world).refs, batch=used)
+
+
+def leftover(world: World, draft: Draft) -> None:
+    """Feed the second update a batch that was built for the first and not used."""
+    unused = world.add("batch.built")
+    second_update(world, draft)
+    draft.refs["batch"] = [unused.id]
+
+
+def spent(world: World, draft: Draft) -> None:
+    """Acknowledge one update more than the budget."""
+    for _ in range(2):
+        world.add("update.acknowledged")
+    made = DRAFTS["update.acknowledged"](world)
+    draft.body.update(made.body)
+    draft.refs.clear()
+    draft.refs.update(made.refs)
+
+
+def second_update(world: World, draft: Draft) -> None:
+    """Make the draft the second update of its run, in order."""
+    world.add("update.acknowledged")
+    made = DRAFTS["update.acknowledged"](world)
+    draft.body.update(made.body)
+    draft.refs.update(made.refs)
+
+
+def not_continued(world: World, draft: Draft) -> None:
+    """Leave out the update before."""
+    second_update(world, draft)
+    del draft.refs["previous"]
+
+
+def broken_state(world: World, draft: Draft) -> None:
+    """Begin from other weights than the update before ended with."""
+    second_update(world, draft)
+    draft.body["before"] = samples.weights(7)
+
+
+def redone(world: World, draft: Draft, **batch: object) -> None:
+    """Make the draft redo step 1 after the run was resumed from its start."""
+    first = world.add("update.acknowledged")
+    run = world.live_run()[0]
+    world.add("run.ended")
+    world.admit(Draft("run.resumed", samples.body("run.resumed"), {"run": run.id}))
+    rebuilt = world.add("batch.built", **batch)
+    made = DRAFTS["update.acknowledged"](world)
+    draft.body.update(made.body)
+    draft.refs.clear()
+    draft.refs.update(made.refs, batch=[rebuilt.id], replays=first.id)
+
+
+def replay_of_other(world: World, draft: Draft) -> None:
+    """Say that the second update redoes the first."""
+    second_update(world, draft)
+    draft.refs["replays"] = draft.refs["previous"]
+
+
+def replay_with_other_batch(world: World, draft: Draft) -> None:
+    """Redo a step on rows that the superseded one did not read."""
+    redone(world, draft, digest=samples.digest("other rows"))
+
+
+def not_newest(world: World, draft: Draft) -> None:
+    """Publish the weights of an update that another one followed."""
+    world.add("update.acknowledged")
+
+
+def unjudged(world: World, draft: Draft) -> None:
+    """Keep the judging and take the judge away."""
+    del draft.refs["judge"]
+
+
+def dialogues_unjudged(world: World, draft: Draft) -> None:
+    """Put dialogues into a protocol that has no judge at all."""
+    del draft.refs["judge"]
+    draft.body.update(judging=None, passes=[], case_kinds={"desk": 1, "dialogue": 1})
+
+
+def under_test(world: World, draft: Draft) -> None:
+    """Transcribe a test protocol without a review."""
+    draft.refs["protocol"] = world.add("protocol.registered", role="test").id
+
+
+def reviewed_elsewhere(world: World, draft: Draft) -> None:
+    """Transcribe a test protocol under the review of another one."""
+    draft.refs["review"] = world.need("test.reviewed").id
+    under_test(world, draft)
+
+
+def other_protocol(world: World, draft: Draft) -> None:
+    """Name a second protocol where the arms and passes are of the first."""
+    draft.refs["protocol"] = world.add("protocol.registered").id
+
+
+def one_pass_twice(world: World, draft: Draft) -> None:
+    """Two arms; the first is judged forwards twice and once backwards, the second only backwards."""
+    first = draft.refs["arm"][0]
+    second = world.add("arm.transcribed").id
+    protocol = draft.refs["protocol"]
+
+    def judged(arm: str, order: str, undecided: int) -> str:
+        body = samples.body("judge.passed", order=order, undecided=undecided)
+        return world.admit(Draft("judge.passed", body, {"protocol": protocol, "arm": arm})).id
+
+    draft.refs["arm"] = [first, second]
+    draft.refs["pass"] = [
+        *draft.refs["pass"],
+        judged(first, "forward", 1),
+        judged(first, "reversed", 1),
+    ]
+
+
+def one_order(_: World, draft: Draft) -> None:
+    """Leave the reversed order out."""
+    draft.refs["pass"] = draft.refs["pass"][:1]
+
+
+def candidate_of_other_protocol(world: World, draft: Draft) -> None:
+    """Compare evaluations of two protocols."""
+    world.add("protocol.registered")
+    other = world.add("evaluation.completed")
+    draft.refs["evaluation"] = [other.id]
+    draft.body["candidates"][0]["evaluation"] = other.id
+
+
+def baseline_among_candidates(_: World, draft: Draft) -> None:
+    """Compare the baseline with itself."""
+    draft.refs["evaluation"] = [draft.refs["baseline"]]
+    draft.body["candidates"][0]["evaluation"] = draft.refs["baseline"]
+
+
+def gate_failed(world: World, draft: Draft) -> None:
+    """Let the gate say no, with approvals of that gate."""
+    line = {**samples.body("gate.decided")["gates"][0], "passed": False}
+    gate = world.add("gate.decided", gates=[line], passed=False)
+    draft.refs["gate"] = gate.id
+    draft.refs["approval"] = [world.add("promotion.approved").id]
+
+
+def other_nomination(world: World, draft: Draft) -> None:
+    """Name a nomination that the gate did not decide."""
+    draft.refs["nomination"] = world.add("candidate.nominated").id
+
+
+def other_checkpoint_granted(world: World, draft: Draft) -> None:
+    """Promote a checkpoint that was not chosen."""
+    world.add("update.acknowledged")
+    draft.refs["checkpoint"] = world.add("checkpoint.published").id
+
+
+def approvals_by(world: World, draft: Draft, *names: str) -> None:
+    """Ask for two reviewers and have the gate approved by those named."""
+    world.add("policy.declared", reviewers=2)
+    refs = {"gate": draft.refs["gate"], "checkpoint": draft.refs["checkpoint"]}
+    made = []
+    for name in names:
+        body = samples.body("promotion.approved", reviewer=key(name).id, why=world.fresh())
+        made.append(world.admit(Draft("promotion.approved", body, refs, stater=name)).id)
+    draft.refs["approval"] = made
+
+
+def approved_by_one_twice(world: World, draft: Draft) -> None:
+    """Count one reviewer for two."""
+    approvals_by(world, draft, "reviewer", "reviewer")
+
+
+def approval_of_other_gate(world: World, draft: Draft) -> None:
+    """Take an approval that was given to another gate."""
+    world.add("gate.decided")
+    draft.refs["approval"] = [world.add("promotion.approved").id]
+
+
+def hosted(world: World, draft: Draft) -> None:
+    """Promote a checkpoint that a provider holds, through every step before."""
+    world.add("update.acknowledged")
+    world.add("checkpoint.published", hosted="a provider")
+    world.add("candidate.nominated")
+    world.add("gate.decided")
+    world.add("promotion.approved")
+    draft.refs.update(DRAFTS["promotion.granted"](world).refs)
+
+
+REFUSALS = [
+    # keys, root, snapshots, restores
+    Refusal("K1", "weak key", "key.enrolled", bodied(public_key=WEAK), "WEAK_KEY"),
+    Refusal("K1", "no point", "key.enrolled", bodied(public_key=NOT_A_POINT), "KEY_MALFORMED"),
+    Refusal("K1", "id of another", "key.enrolled", bodied(key=key("else").id), "KEY_ID_WRONG"),
+    Refusal("K1", "twice", "key.enrolled", enrolling("writer"), "KEY_TWICE"),
+    Refusal("K1", "root's own", "key.enrolled", enrolling("root"), "KEY_TWICE"),
+    Refusal("K1", "back-dated", "key.enrolled", bodied(from_seq=0), "KEY_BACKDATED"),
+    Refusal("K1", "role twice", "key.enrolled", bodied(roles=["seal", "seal"]), "KEY_ROLES"),
+    Refusal("K1", "root role", "key.enrolled", bodied(roles=["root"]), "KEY_ROLES"),
+    Refusal(
+        "K1", "reviewer who trains", "key.enrolled", bodied(roles=["review", "train"]), "REVIEW_KEY_SHARED"
+    ),
+    Refusal(
+        "K1", "auditor who judges", "key.enrolled", bodied(roles=["audit", "judge"]), "AUDIT_KEY_SHARED"
+    ),
+    Refusal(
+        "K1", "auditor who trains", "key.enrolled", bodied(roles=["audit", "train"]), "AUDIT_KEY_SHARED"
+    ),
+    Refusal("K2", "stranger", "key.revoked", bodied(key=key("stranger").id), "KEY_UNKNOWN"),
+    Refusal("K2", "twice", "key.revoked", revoke_twice, "KEY_UNKNOWN"),
+    Refusal("K2", "root", "key.revoked", bodied(key=key("root").id), "KEY_ROLES"),
+    Refusal("K2", "future", "key.revoked", future_seq, "KEY_BACKDATED"),
+    Refusal("K3", "not the root", "root.rotated", bodied(old_key=key("writer").id), "ROOT_WRONG"),
+    Refusal("K3", "weak key", "root.rotated", bodied(new_public=WEAK), "WEAK_KEY"),
+    Refusal("K3", "other id", "root.rotated", bodied(new_key=key("else").id), "KEY_ID_WRONG"),
+    Refusal("K3", "enrolled key", "root.rotated", rotate_to_enrolled, "KEY_ID_WRONG"),
+    Refusal("K3", "not accepted", "root.rotated", bodied(acceptance="0" * 128), "ROOT_WRONG"),
+    Refusal("K3", "accepted elsewhere", "root.rotated", rotation_elsewhere, "ROOT_WRONG"),
+    Refusal("K4", "older state", "snapshot.recorded", older_state, "SNAPSHOT_WRONG"),
+    Refusal("K4", "older tree", "snapshot.recorded", older_tree, "SNAPSHOT_WRONG"),
+    Refusal("K5", "elsewhere", "ledger.restored", bodied(lost_from=0), "RESTORE_WRONG"),
+    Refusal("K5", "nothing lost", "ledger.restored", nested("high_water", size=1), "RESTORE_WRONG"),
+    # plans
+    Refusal(
+        "P1",
+        "audit of another split",
+        "plan.prepared",
+        refer("split", lambda world: world.add("split.declared", groups=5)),
+        "AUDIT_OTHER_SPLIT",
+    ),
+    Refusal("P1", "findings", "plan.prepared", found_something, "LEAKAGE_NOT_ACCEPTED"),
+    Refusal("P1", "other acceptance", "plan.prepared", accepted_elsewhere, "LEAKAGE_NOT_ACCEPTED"),
+    Refusal("P2", "no reward", "plan.prepared", unrewarded, "REWARD_NOT_AUDITED"),
+    Refusal("P2", "inverted reward", "plan.prepared", inverted, "REWARD_NOT_AUDITED"),
+    Refusal("P2", "dropout", "plan.prepared", reinforcement(lora_dropout="0.1"), "RL_DROPOUT"),
+    Refusal("P2", "reference", "plan.prepared", reinforcement(reference="none"), "RL_REFERENCE"),
+    Refusal("P2", "no KL", "plan.prepared", reinforcement(kl_coefficient=None), "RL_KL"),
+    Refusal("P2", "zero KL", "plan.prepared", reinforcement(kl_coefficient="0.0"), "RL_KL"),
+    Refusal("P2", "KL no number", "plan.prepared", reinforcement(kl_coefficient="x"), "NOT_A_REAL"),
+    Refusal("P3", "no parent", "plan.prepared", bodied(start="exact"), "PLAN_START"),
+    Refusal(
+        "P3",
+        "fresh with a parent",
+        "plan.prepared",
+        refer("parent", lambda world: world.need("checkpoint.published")),
+        "PLAN_START",
+    ),
+    Refusal("P4", "live twin", "plan.prepared", twin_live, "TWIN_UNCONFIRMED"),
+    # runs
+    Refusal("R1", "launched before", "run.launched", launched_before, "PLAN_LAUNCHED"),
+    Refusal("R1", "live twin", "run.launched", twin_prepared_before, "TWIN_UNCONFIRMED"),
+    Refusal("R1", "head ahead", "run.launched", nested("seen", size=10_000), "SEAL_AHEAD"),
+    Refusal("R2", "live", "run.resumed", resume_live, "RUN_STILL_OPEN"),
+    Refusal("R2", "completed", "run.resumed", resume_completed, "RUN_STILL_OPEN"),
+    Refusal("R2", "other checkpoint", "run.resumed", other_checkpoint, "CHECKPOINT_OTHER_RUN"),
+    Refusal("R2", "other step", "run.resumed", bodied(from_update=1), "UPDATE_OUT_OF_ORDER"),
+    Refusal("R3", "stop", "run.stop_requested", after_end, "RUN_NOT_OPEN"),
+    Refusal("R3", "reconcile", "run.reconciled", after_end, "RUN_NOT_OPEN"),
+    Refusal("R3", "group", "rollout.group", after_end, "RUN_NOT_OPEN"),
+    Refusal("R3", "rejected group", "rollout.rejected", after_end, "RUN_NOT_OPEN"),
+    Refusal("R3", "batch", "batch.built", after_end, "RUN_NOT_OPEN"),
+    Refusal("R3", "update", "update.acknowledged", after_end, "RUN_NOT_OPEN"),
+    Refusal("R3", "checkpoint", "checkpoint.published", after_end, "RUN_NOT_OPEN"),
+    Refusal("R3", "end", "run.ended", after_end, "RUN_NOT_OPEN"),
+    Refusal("R4", "groups", "run.ended", nested("counters", groups=1), "COUNTERS_WRONG"),
+    Refusal("R4", "datums", "run.ended", nested("counters", datums=1), "COUNTERS_WRONG"),
+    Refusal("R4", "updates", "run.ended", nested("counters", updates=1), "COUNTERS_WRONG"),
+    Refusal("R4", "update left out", "run.ended", forget_update, "UPDATE_NOT_CONTINUED"),
+    Refusal("R4", "short", "run.ended", complete_short, "SHORT_RUN"),
+    Refusal("R4", "failure unnamed", "run.ended", bodied(outcome="failed"), "BODY_INVALID"),
+    Refusal("R4", "failure of none", "run.ended", bodied(failure="refused"), "BODY_INVALID"),
+    # learning
+    Refusal("U1", "rewards", "rollout.group", bodied(rewards=["1.0"]), "GROUP_SIZE"),
+    Refusal("U1", "advantages", "rollout.group", bodied(advantages=["1.0"]), "GROUP_SIZE"),
+    Refusal("U1", "members", "rollout.group", bodied(members=3), "GROUP_SIZE"),
+    Refusal("U1", "old policy", "rollout.group", stale_policy, "STATE_BROKEN"),
+    Refusal(
+        "U2",
+        "other split",
+        "batch.built",
+        refer("split", lambda world: world.add("split.declared", groups=5)),
+        "BATCH_OTHER_SPLIT",
+    ),
+    Refusal("U2", "other run", "batch.built", second_run_group, "BATCH_OTHER_RUN"),
+    Refusal("U2", "other step", "batch.built", bodied(step=2), "UPDATE_OUT_OF_ORDER"),
+    Refusal("U2", "no rows", "batch.built", bodied(rows=[]), "BODY_INVALID"),
+    Refusal("U3", "other step", "update.acknowledged", bodied(step=2), "UPDATE_OUT_OF_ORDER"),
+    Refusal("U3", "budget", "update.acknowledged", spent, "BUDGET_EXCEEDED"),
+    Refusal("U3", "not continued", "update.acknowledged", not_continued, "UPDATE_NOT_CONTINUED"),
+    Refusal("U3", "broken state", "update.acknowledged", broken_state, "STATE_BROKEN"),
+    Refusal("U4", "used", "update.acknowledged", acknowledged_before, "BATCH_ALREADY_ACKNOWLEDGED"),
+    Refusal("U4", "other run", "update.acknowledged", second_run_batch, "BATCH_ALREADY_ACKNOWLEDGED"),
+    Refusal("U4", "other step", "update.acknowledged", leftover, "BATCH_OTHER_STEP"),
+    Refusal("U5", "no gradient", "update.acknowledged", bodied(gradient_norm="0.0"), "BAD_GRADIENT"),
+    Refusal("U5", "below zero", "update.acknowledged", bodied(gradient_norm="-1.0"), "BAD_GRADIENT"),
+    Refusal("U6", "other update", "update.acknowledged", replay_of_other, "REPLAY_OTHER_UPDATE"),
+    Refusal("U6", "other batch", "update.acknowledged", replay_with_other_batch, "REPLAY_OTHER_BATCH"),
+    Refusal("U7", "not newest", "checkpoint.published", not_newest, "CHECKPOINT_OTHER_UPDATE"),
+    Refusal("U7", "step", "checkpoint.published", bodied(step=2), "CHECKPOINT_OTHER_UPDATE"),
+    Refusal("U7", "state", "checkpoint.published", bodied(state=samples.weights(7)), "STATE_BROKEN"),
+    Refusal("U7", "updates", "checkpoint.published", bodied(spent_updates=2), "COUNTERS_WRONG"),
+    Refusal("U7", "datums", "checkpoint.published", bodied(spent_datums=1), "COUNTERS_WRONG"),
+    # evaluation
+    Refusal("E1", "judge away", "protocol.registered", unjudged, "JUDGE_MISSING"),
+    Refusal("E1", "passes away", "protocol.registered", bodied(passes=[]), "JUDGE_MISSING"),
+    Refusal("E1", "judging away", "protocol.registered", bodied(judging=None), "JUDGE_MISSING"),
+    Refusal("E1", "dialogues", "protocol.registered", dialogues_unjudged, "JUDGE_MISSING"),
+    Refusal("E1", "pass of other judging", "protocol.registered", bodied(passes=["direction"]), "PASS_KIND"),
+    Refusal("E2", "a case too few", "arm.transcribed", bodied(cases=1), "CASES_MISSING"),
+    Refusal("E2", "test unreviewed", "arm.transcribed", under_test, "TEST_NOT_REVIEWED"),
+    Refusal("E2", "other review", "arm.transcribed", reviewed_elsewhere, "TEST_NOT_REVIEWED"),
+    Refusal("E3", "other protocol", "judge.passed", other_protocol, "PROTOCOL_MISMATCH"),
+    Refusal("E3", "unplanned pass", "judge.passed", bodied(pass_kind="position_swap"), "PASS_KIND"),
+    Refusal("E4", "other protocol", "evaluation.completed", other_protocol, "PROTOCOL_MISMATCH"),
+    Refusal("E4", "one order", "evaluation.completed", one_order, "PASSES_MISSING"),
+    Refusal("E4", "no pass", "evaluation.completed", without("pass"), "PASSES_MISSING"),
+    Refusal("E4", "one arm twice", "evaluation.completed", one_pass_twice, "PASSES_MISSING"),
+    Refusal("E4", "sum", "evaluation.completed", bodied(success=2), "COUNTERS_WRONG"),
+    Refusal("E5", "protocols", "comparison.made", candidate_of_other_protocol, "PROTOCOL_MISMATCH"),
+    Refusal("E5", "itself", "comparison.made", baseline_among_candidates, "PAIRING_BROKEN"),
+    Refusal(
+        "E5",
+        "another evaluation",
+        "comparison.made",
+        lambda _, draft: draft.body["candidates"][0].update(evaluation=samples.digest("x")),
+        "PAIRING_BROKEN",
+    ),
+    # promotion
+    Refusal("G1", "not nominated", "candidate.nominated", bodied(chosen=samples.digest("x")), "NOMINATION_OTHER"),
+    Refusal("G2", "fails with every line", "gate.decided", bodied(passed=False), "GATE_WRONG"),
+    Refusal("G3", "another's name", "promotion.approved", bodied(reviewer=key("reviewer2").id), "REVIEWER_OTHER"),
+    Refusal("G4", "gate failed", "promotion.granted", gate_failed, "GATE_FAILED"),
+    Refusal("G4", "other nomination", "promotion.granted", other_nomination, "GATE_FAILED"),
+    Refusal("G4", "other checkpoint", "promotion.granted", other_checkpoint_granted, "NOMINATION_OTHER"),
+    Refusal("G4", "other bytes", "promotion.granted", bodied(tree=samples.digest("x")), "PROMOTED_BYTES"),
+    Refusal("G4", "hosted", "promotion.granted", hosted, "PROMOTED_BYTES"),
+    Refusal("G4", "one reviewer twice", "promotion.granted", approved_by_one_twice, "REVIEW_MISSING"),
+    Refusal("G4", "other gate's approval", "promotion.granted", approval_of_other_gate, "REVIEW_MISSING"),
+]
+
+
+@pytest.mark.parametrize("case", REFUSALS, ids=lambda case: f"{case.rule} {case.name}")
+def test_rule_refuses(case):
+    """The good draft, spoiled in one way, is refused by the rule's code and nothing moves."""
+    world = World()
+    draft = world.draft(case.kind)
+    case.spoil(world, draft)
+    record = world.sign(draft)
+    before = world.chain.state.to_bytes(), world.chain.size
+    with pytest.raises(EvidenceError) as caught:
+        world.chain.admit(record)
+    assert caught.value.code == case.code
+    assert (world.chain.state.to_bytes(), world.chain.size) == before
+
+
+def test_promotion_without_any_policy_is_refused():
+    """G4: with no policy declared there is no number of reviewers that would be enough."""
+    world = World()
+    approval = world.need("promotion.approved")
+    gate = world.by_id[str(approval.ref("gate"))]
+    checkpoint = world.by_id[str(approval.ref("checkpoint"))]
+    refs = {
+        "gate": gate.id,
+        "nomination": str(gate.ref("nomination")),
+        "approval": [approval.id],
+        "checkpoint": checkpoint.id,
+    }
+    body = samples.body("promotion.granted", tree=checkpoint.body["tree"])
+    with pytest.raises(EvidenceError) as caught:
+        world.admit(Draft("promotion.granted", body, refs, stater="promoter"))
+    assert caught.value.code == "POLICY_MISSING"
+
+
+ACCEPTED = [
+    ("P1 findings that a reviewer accepted", "plan.prepared", "accept_findings"),
+    ("P2 a reinforcement plan in order", "plan.prepared", "in_order"),
+    ("P3 weights of a parent", "plan.prepared", "from_parent"),
+    ("P4 a twin after its run ended", "plan.prepared", "twin_ended"),
+    ("R2 going on from the run's own checkpoint", "run.resumed", "own_checkpoint"),
+    ("R4 the whole budget", "run.ended", "whole_budget"),
+    ("R4 a failure with its code", "run.ended", "named_failure"),
+    ("U2 a batch of the run's own groups", "batch.built", "own_groups"),
+    ("U3 an update that follows", "update.acknowledged", "following"),
+    ("U5 a reinforcement update without gradient", "update.acknowledged", "rl_zero_gradient"),
+    ("U6 the superseded update redone", "update.acknowledged", "redo"),
+    ("E1 desk cases without a judge", "protocol.registered", "desk_only"),
+    ("E2 a test under its own review", "arm.transcribed", "reviewed_test"),
+    ("E4 two arms, each judged both ways", "evaluation.completed", "two_arms"),
+    ("G2 a gate that fails where a line does", "gate.decided", "failed_gate"),
+    ("G4 as many reviewers as demanded", "promotion.granted", "two_reviewers"),
+    ("K1 a key from a later seq on", "key.enrolled", "later_key"),
+]
+
+
+def accept_findings(world, draft):
+    """Have the audit's findings accepted."""
+    found_something(world, draft)
+    body = samples.body("leakage.accepted")
+    refs = {"audit": draft.refs["audit"]}
+    draft.refs["acceptance"] = world.admit(Draft("leakage.accepted", body, refs, stater="reviewer")).id
+
+
+def in_order(world, draft):
+    """Nothing spoiled."""
+    rewarded(world, draft)
+
+
+def from_parent(world, draft):
+    """Begin from a checkpoint's weights."""
+    draft.refs["parent"] = world.need("checkpoint.published").id
+    draft.body["start"] = "weights"
+
+
+def twin_ended(world, draft):
+    """End the equal plan's run."""
+    twin_live(world, draft)
+    world.add("run.ended")
+
+
+def own_checkpoint(world, draft):
+    """Resume where the checkpoint was taken."""
+    world.add("run.launched")
+    checkpoint = world.add("checkpoint.published")
+    world.add("run.ended")
+    draft.refs.update(run=str(checkpoint.ref("run")), checkpoint=checkpoint.id)
+    draft.body["from_update"] = 1
+
+
+def whole_budget(world, draft):
+    """Acknowledge both updates of the budget."""
+    for _ in range(2):
+        world.add("update.acknowledged")
+    made = DRAFTS["run.ended"](world)
+    draft.body.update(made.body, outcome="completed")
+    draft.refs.update(made.refs)
+
+
+def named_failure(_, draft):
+    """Say how it failed."""
+    draft.body.update(outcome="failed", failure="no_signal")
+
+
+def own_groups(world, draft):
+    """Read a group instead of rows."""
+    del draft.refs["split"]
+    draft.refs["group"] = [world.add("rollout.group").id]
+    draft.body["rows"] = []
+
+
+def following(world, draft):
+    """Second in order."""
+    second_update(world, draft)
+
+
+def rl_zero_gradient(world, draft):
+    """A run of a reinforcement plan."""
+    plan = world.draft("plan.prepared")
+    rewarded(world, plan)
+    world.admit(plan)
+    world.add("run.launched")
+    made = DRAFTS["update.acknowledged"](world)
+    draft.refs.clear()
+    draft.refs.update(made.refs)
+    draft.body["gradient_norm"] = "0.0"
+
+
+def redo(world, draft):
+    """The same batch again."""
+    redone(world, draft)
+
+
+def desk_only(_, draft):
+    """Desk cases score themselves."""
+    del draft.refs["judge"]
+    draft.body.update(judging=None, passes=[], rubric=None, case_kinds={"desk": 2})
+
+
+def reviewed_test(world, draft):
+    """The review is of this protocol."""
+    nomination = world.need("candidate.nominated")
+    protocol = world.add("protocol.registered", role="test")
+    refs = {"nomination": nomination.id, "protocol": protocol.id}
+    body = samples.body("test.reviewed")
+    review = world.admit(Draft("test.reviewed", body, refs, stater="reviewer"))
+    draft.refs.update(protocol=str(review.ref("protocol")), review=review.id)
+
+
+def two_arms(world, draft):
+    """Both passes for the second arm too."""
+    second = DRAFTS["evaluation.completed"](world)
+    draft.refs["arm"] = [*draft.refs["arm"], *second.refs["arm"]]
+    draft.refs["pass"] = [*draft.refs["pass"], *second.refs["pass"]]
+
+
+def failed_gate(_, draft):
+    """One line fails, so the gate does."""
+    draft.body["gates"][0]["passed"] = draft.body["passed"] = False
+
+
+def two_reviewers(world, draft):
+    """Two reviewers where two are demanded."""
+    approvals_by(world, draft, "reviewer", "reviewer2")
+
+
+def later_key(world, draft):
+    """The window begins in the future."""
+    draft.body["from_seq"] = world.chain.size + 100
+
+
+@pytest.mark.parametrize(("name", "kind", "change"), ACCEPTED, ids=[case[0] for case in ACCEPTED])
+def test_rule_lets_by(name, kind, change):
+    """A draft that a rule looks at closely and finds in order is admitted."""
+    world = World()
+    draft = world.draft(kind)
+    globals()[change](world, draft)
+    draft.statement = None
+    assert world.admit(draft).kind == kind
+
+
+def test_every_numbered_check_has_a_refusal_here():
+    """Each check's rule number, read from its docstring, has at least one case in the table."""
+    numbers = {
+        (check.__doc__ or "").split(":")[0]
+        for checks in CHECKS.values()
+        for check in checks
+        if check.__doc__
+    }
+    assert numbers == {case.rule for case in REFUSALS}
+
+
+def test_run_goes_on_from_its_checkpoint_with_its_counters():
+    """After a resume the counters, the next step and the state are the checkpoint's."""
+    world = World()
+    world.add("run.launched")
+    checkpoint = world.add("checkpoint.published")
+    world.add("update.acknowledged")
+    world.add("run.ended")
+    refs = {"run": str(checkpoint.ref("run")), "checkpoint": checkpoint.id}
+    world.admit(Draft("run.resumed", samples.body("run.resumed", from_update=1), refs))
+    run = world.live_run()[1]
+    assert (run.live, run.datums, run.last_update) == (1, 2, checkpoint.ref("update"))
+    assert run.last_state == samples.weights(1)["value"]
+
+
+def test_restore_leaves_no_batch_waiting():
+    """After a restore no batch built before it can be acknowledged: its execution is unconfirmed."""
+    world = World()
+    batch = world.add("batch.built")
+    world.add("ledger.restored")
+    refs = {"run": str(batch.ref("run")), "batch": [batch.id]}
+    with pytest.raises(EvidenceError) as caught:
+        world.admit(Draft("update.acknowledged", samples.body("update.acknowledged"), refs))
+    assert caught.value.code == "BATCH_ALREADY_ACKNOWLEDGED"
+
+
+def test_reconciliation_that_found_the_run_alive_leaves_it_open():
+    """Only `dead` ends a run; `alive` and `unreachable` leave it live."""
+    world = World()
+    launched = world.live_run()[0]
+    for found in ("alive", "unreachable"):
+        world.add("run.reconciled", found=found)
+        assert world.chain.state.runs[launched.id].status == "running"
+    world.add("run.reconciled", found="dead")
+    assert world.chain.state.runs[launched.id].status == "ended"

@@ -1,0 +1,199 @@
+"""From records to the inputs of judgement: what runners call to write a record and the verifier to check it.
+
+Everything is fetched through a `View`, so a blob that is missing or altered is noticed here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from verifiers.judgement.comparison import Arm, derive_comparison
+from verifiers.judgement.outcomes import derive_evaluation, derive_verdicts
+from verifiers.judgement.promotion import PromotionDecision, PromotionEvidence, decide_promotion
+from verifiers.judgement.gate_evidence import Evidence, SeedEvidence, limits
+from verifiers.judgement.gates import decide_gates
+from verifiers.judgement.resampling import generator
+from verifiers.rewards import desk_baselines
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ledger.record import Record
+    from verifiers.replay.view import View
+
+GATE_SEED = 0
+DEFAULT_POLICY: dict[str, Any] = {
+    "seeds": 6,
+    "alpha": "0.05",
+    "power": "0.8",
+    "cases": 32,
+    "undecided_share": "0.05",
+    "reviewers": 1,
+    "reruns_updates_per_seed": 3,
+    "reruns_case_share": "0.05",
+    "minimum_gain": "0.03",
+    "judge_accuracy": "0.8",
+    "judge_family": "other",
+}
+"""The floors where none were declared; `evidence policy declare` can set others."""
+
+
+def verdicts_of(protocol: Record, arm: Record, raw_pass: Mapping[str, Any], view: View) -> tuple[list[dict[str, Any]], int]:
+    """Verdict lines of one pass over an arm, and how many are undecided."""
+    return derive_verdicts(_cases(protocol, view), _transcripts(arm, view), raw_pass, _rubric(protocol, view) or {})
+
+
+def raw_pass(record: Record, view: View) -> dict[str, Any]:
+    """A recorded pass in the form that judging reads: kind, order, raw lines."""
+    body = record.body
+    return {
+        "pass_kind": body["pass_kind"],
+        "order": body["order"],
+        "lines": list(view.lines(body["raw_output"])),
+    }
+
+
+def evaluation_of(
+    protocol: Record, arm: Record, passes: Sequence[Record], view: View
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Outcome lines of an arm and the fields of `evaluation.completed` but `outcomes`."""
+    return derive_evaluation(
+        protocol.body,
+        _cases(protocol, view),
+        _transcripts(arm, view),
+        [raw_pass(item, view) for item in passes],
+        _rubric(protocol, view),
+    )
+
+
+def comparison_of(
+    baseline: Record, evaluations: Sequence[Record], view: View
+) -> dict[str, Any]:
+    """The body of `comparison.made` for evaluations of one protocol.
+
+    Raises:
+        UsageError: `PAIRING_BROKEN`, `NOTHING_TO_COMPARE`.
+    """
+    protocol = view.ref(baseline, "protocol")
+    arms = [_arm(item, view) for item in evaluations]
+    qualified = all(_judge_qualified(item, view) for item in (baseline, *evaluations))
+    return derive_comparison(
+        _arm(baseline, view),
+        arms,
+        judge_qualified=qualified,
+        baselines=baselines_of(_cases(protocol, view), arms[0].lines),
+    )
+
+
+def baselines_of(
+    cases: Sequence[dict[str, Any]], lines: Sequence[Mapping[str, Any]]
+) -> dict[str, float]:
+    """What stands beside a score on desk cases, as shares of the desk cases (twins: of the twins)."""
+    desk = [case for case in cases if case["kind"] == "desk"]
+    if not desk:
+        return {}
+    outcomes = [dict(line) for line in lines if line["kind"] == "desk"]
+    success = {line["case"]: line["success"] is True for line in outcomes}
+    ignored = desk_baselines.record_ignored(desk)
+    right, twins = desk_baselines.twin_accuracy(desk, success)
+    ignoring_right, _ = desk_baselines.twin_accuracy(desk, ignored)
+    total = len(desk)
+    return {
+        "best_constant": desk_baselines.best_constant(desk)[1] / total,
+        "record_ignored": sum(ignored.values()) / total,
+        "refusals": desk_baselines.refusals(outcomes) / total,
+        "right_refusals": desk_baselines.right_refusals(desk) / total,
+        **({"twins": right / twins, "twins_record_ignored": ignoring_right / twins} if twins else {}),
+    }
+
+
+def promotion_of(checkpoint: Record, policy: Mapping[str, Any] | None, comparisons: Sequence[Record], tree_found: str | None, view: View) -> PromotionDecision:
+    """Whether a checkpoint may be promoted on what the ledger holds: a decision with every reason.
+
+    The gate is decided on the comparisons that are named, one training seed for each run, so that a
+    refusal says by how far each line was missed.
+    """
+    floors = policy or DEFAULT_POLICY
+    seeds = [item for record in comparisons for item in _seed_evidence(checkpoint, record, view)]
+    gate = None
+    if seeds:
+        qualified = all(_judge_qualified(view.ref(record, "baseline"), view) for record in comparisons)
+        gate = decide_gates(Evidence(seeds, qualified), limits(floors), generator(GATE_SEED))
+    evidence = PromotionEvidence(
+        checkpoint=checkpoint.id,
+        gate=gate,
+        tree=None if checkpoint.body["hosted"] else checkpoint.body["tree"],
+        tree_found=tree_found,
+    )
+    return decide_promotion(floors, evidence)
+
+
+def _seed_evidence(checkpoint: Record, record: Record, view: View) -> list[SeedEvidence]:
+    baseline = view.ref(record, "baseline")
+    protocol = view.ref(baseline, "protocol")
+    found = []
+    for evaluation in view.refs(record, "evaluation"):
+        arm = view.ref(evaluation, "arm")
+        if arm.ref("checkpoint") != checkpoint.id:
+            continue
+        plan = view.ref(view.ref(checkpoint, "run"), "plan")
+        settings = {"protocol": protocol.id, "cases": protocol.body["cases"]["digest"]}
+        found.append(
+            SeedEvidence(
+                seed=plan.body["seeds"]["training"],
+                checkpoint=checkpoint.body["tree"],
+                traced=True,
+                baseline=_arm(baseline, view).lines,
+                candidate=_arm(evaluation, view).lines,
+                settings=(settings, settings),
+                metadata=_metadata(protocol, plan, view),
+            )
+        )
+    return found
+
+
+def _metadata(protocol: Record, plan: Record, view: View) -> dict[str, str]:
+    judge = protocol.ref("judge")
+    rubric = protocol.body["rubric"]
+    return {
+        "model": view.ref(plan, "model").body["tree"],
+        "judge": view.get(judge).body["tree"] if judge else "none",
+        "rubric": rubric["digest"] if rubric else "none",
+        "package": plan.body["code"].get("evidence-ledger", ""),
+    }
+
+
+def _arm(evaluation: Record, view: View) -> Arm:
+    arm = view.ref(evaluation, "arm")
+    checkpoint = arm.ref("checkpoint")
+    step = view.get(checkpoint).body["step"] if checkpoint else 0
+    named = view.get(checkpoint or str(arm.ref("model")))
+    label = f"checkpoint at step {step}" if checkpoint else named.body["name"]
+    return Arm(
+        evaluation.id,
+        str(evaluation.ref("protocol")),
+        label,
+        step,
+        list(view.lines(evaluation.body["outcomes"])),
+    )
+
+
+def _judge_qualified(evaluation: Record, view: View) -> bool:
+    passes = view.refs(evaluation, "pass")
+    return bool(passes) and all(item.body["qualified"] for item in passes)
+
+
+def _cases(protocol: Record, view: View) -> list[dict[str, Any]]:
+    return list(view.lines(protocol.body["cases"]))
+
+
+def _transcripts(arm: Record, view: View) -> list[dict[str, Any]]:
+    return list(view.lines(arm.body["transcripts"]))
+
+
+def _rubric(protocol: Record, view: View) -> dict[str, Any] | None:
+    blob = protocol.body["rubric"]
+    if blob is None:
+        return None
+    value = view.json(blob)
+    return value if isinstance(value, dict) else {}
