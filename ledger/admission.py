@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 from ledger import ed25519, statements
 from ledger.checks import CHECKS, Context, advance
+from ledger.dsse import pae
 from ledger.errors import EvidenceError
 from ledger.merkle import CompactRange
-from ledger.dsse import pae
 from ledger.record import PAYLOAD_TYPE, Record, check_body
 from ledger.records.base import Body, Statement
 from ledger.rules import ANY, RULES, Rule
@@ -112,7 +112,9 @@ class Chain:
                 actual=str(record.prev),
             )
         if (record.kind == "ledger.created") != (record.seq == 0):
-            raise EvidenceError("GENESIS_MISPLACED", "ledger.created is record 0, and only record 0")
+            raise EvidenceError(
+                "GENESIS_MISPLACED", "ledger.created is record 0, and only record 0"
+            )
         if record.seq > 0 and record.ledger != self.state.origin:
             raise EvidenceError(
                 "ORIGIN_FOREIGN",
@@ -146,7 +148,9 @@ class Chain:
         """
         message = pae(PAYLOAD_TYPE, record.entry)
         if not self.verify_signature(self.last_public, message, record.signature):
-            raise EvidenceError("SIGNATURE_INVALID", "the signature is not the writer's over these bytes")
+            raise EvidenceError(
+                "SIGNATURE_INVALID", "the signature is not the writer's over these bytes"
+            )
 
     def _check_statement(self, record: Record, rule: Rule) -> None:
         statement = record.statement
@@ -176,7 +180,8 @@ class Chain:
         public = bytes.fromhex(key.public)
         if not self.verify_signature(public, message, bytes.fromhex(statement.signature)):
             raise EvidenceError(
-                "STATEMENT_INVALID", "the statement's signature does not cover these refs and this body"
+                "STATEMENT_INVALID",
+                "the statement's signature does not cover these refs and this body",
             )
 
     def _check_seen(self, statement: Statement) -> None:
@@ -211,7 +216,9 @@ class Chain:
         for role in record.refs:
             if role not in rule.refs:
                 raise EvidenceError(
-                    "REF_UNEXPECTED", f"{record.kind} has no ref called {role}", field=f"refs.{role}"
+                    "REF_UNEXPECTED",
+                    f"{record.kind} has no ref called {role}",
+                    field=f"refs.{role}",
                 )
         found: dict[str, list[Record]] = {}
         for role, spec in rule.refs.items():
@@ -235,7 +242,9 @@ class Chain:
         for choices in rule.one_of:
             present = [role for role in choices if role in record.refs]
             if len(present) != 1:
-                made_by = next((rule.refs[role].made_by for role in choices if rule.refs[role].made_by), "")
+                made_by = next(
+                    (rule.refs[role].made_by for role in choices if rule.refs[role].made_by), ""
+                )
                 raise _ref_missing(record.kind, " or ".join(choices), made_by, len(present))
         return found
 
@@ -268,7 +277,10 @@ def key_at(state: State, key_id: str, seq: int) -> KeyState:
     key = state.keys.get(key_id)
     if key is None:
         raise EvidenceError(
-            "KEY_UNKNOWN", f"key {key_id} is not enrolled in this ledger", field="actor", actual=key_id
+            "KEY_UNKNOWN",
+            f"key {key_id} is not enrolled in this ledger",
+            field="actor",
+            actual=key_id,
         )
     if seq < key.from_seq or (key.until_seq is not None and seq >= key.until_seq):
         until = "" if key.until_seq is None else f" until {key.until_seq}"

@@ -142,7 +142,9 @@ class BlobStore:
         target = self.path(digest)
         if not target.parent.is_dir():
             target.parent.mkdir(mode=0o700, exist_ok=True)
-            _sync_folder(self.folder / "sha256")  # the new folder's own entry must outlast a power cut
+            _sync_folder(
+                self.folder / "sha256"
+            )  # the new folder's own entry must outlast a power cut
         temporary.chmod(0o400)
         temporary.replace(target)
         _sync_folder(target.parent)

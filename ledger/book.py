@@ -12,9 +12,10 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from ledger import highwater, record as records, seals
+from ledger import highwater, seals, statements
+from ledger import record as records
 from ledger.admission import Chain, key_at
 from ledger.blobs import JSON, BlobStore, named_blobs
 from ledger.clock import Clock, system_clock
@@ -192,7 +193,7 @@ class Ledger:
             self._index.close()
             self.store.close()
 
-    def __enter__(self) -> Ledger:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -238,8 +239,6 @@ class Ledger:
         self, kind: str, body: dict[str, Any], refs: Refs, *, signer: PrivateKey, nonce: str
     ) -> Record:
         """Append a record with a statement made now by `signer`, over the head as it is."""
-        from ledger import statements
-
         with self._commit_lock:
             chain = self._current_chain()
             seal = Seen(size=chain.size, root=chain.tree.root().hex())
@@ -333,7 +332,9 @@ class Ledger:
         else:
             record = self._by_prefix(name)
         if record is None:
-            raise UsageError("REF_NOT_FOUND", f"no record {name[:80]!r} in this ledger", record=name[:80])
+            raise UsageError(
+                "REF_NOT_FOUND", f"no record {name[:80]!r} in this ledger", record=name[:80]
+            )
         if kinds and record.kind not in kinds:
             raise UsageError(
                 "REF_KIND",
@@ -361,7 +362,9 @@ class Ledger:
         found = (self.at(seq) for seq in self._index.of_kind(kind))
         return [record for record in found if record is not None and record.kind == kind]
 
-    def referrers(self, record_id: str, role: str | None = None, kind: str | None = None) -> list[Record]:
+    def referrers(
+        self, record_id: str, role: str | None = None, kind: str | None = None
+    ) -> list[Record]:
         """Records that name this one, in order, perhaps only under a role or of a kind."""
         seq = self._index.seq_of(record_id)
         if seq is None:
@@ -480,7 +483,9 @@ class Ledger:
     def _check_blobs(self, record: Record) -> None:
         for blob in named_blobs(record.body):
             if not self.blobs.has(blob.digest):
-                raise UsageError("BLOB_MISSING", f"{record.kind} names blob {blob.digest}, which is not there")
+                raise UsageError(
+                    "BLOB_MISSING", f"{record.kind} names blob {blob.digest}, which is not there"
+                )
 
     def _after_commit(self, chain: Chain, admitted: list[Record]) -> None:
         for record in admitted:
@@ -526,7 +531,9 @@ class Ledger:
         for record in self.records(chain.size, size):
             self._admit_known(chain, record)
         if last_id is not None and chain.last_id != "sha256:" + last_id.hex():
-            raise EvidenceError("ROW_ID_WRONG", f"the id stored at seq {size - 1} is not its record's")
+            raise EvidenceError(
+                "ROW_ID_WRONG", f"the id stored at seq {size - 1} is not its record's"
+            )
         return chain
 
     def _admit_known(self, chain: Chain, record: Record) -> None:
@@ -550,7 +557,9 @@ class Ledger:
             return None
         try:
             state = State.from_bytes(self.blobs.read(record.body["state"]["digest"]))
-            tree = CompactRange.from_hashes(seq, [bytes.fromhex(item) for item in record.body["tree"]])
+            tree = CompactRange.from_hashes(
+                seq, [bytes.fromhex(item) for item in record.body["tree"]]
+            )
         except EvidenceError:
             return None  # the snapshot is only a short cut; without it the records are replayed
         return Chain(state, tree, record.prev, self.find)
@@ -589,7 +598,10 @@ class Ledger:
         if self._state_dir is None or chain.last_id is None:
             return
         mark = highwater.HighWater(
-            ledger=chain.state.ledger_id, size=chain.size, root=chain.tree.root(), last_id=chain.last_id
+            ledger=chain.state.ledger_id,
+            size=chain.size,
+            root=chain.tree.root(),
+            last_id=chain.last_id,
         )
         highwater.write(self._state_dir, mark, durable=durable)
 
@@ -618,5 +630,3 @@ def _outcome(waiting: _Waiting) -> Record:
         raise waiting.error
     assert waiting.record is not None  # a done append has one or the other
     return waiting.record
-
-

@@ -1,13 +1,14 @@
 """Values to canonical bytes and back: RFC 8785 on a restricted profile (spec: ledger.md, section 2).
 
 The profile: objects with ASCII keys, arrays, strings of valid Unicode, booleans, null and integers
-within ±(2^53−1), nested at most 32 deep. No floating-point numbers: a real number is the string that
+within ±(2^53-1), nested at most 32 deep. No floating-point numbers: a real number is the string that
 `real` makes. On that profile orjson with sorted keys gives the RFC 8785 bytes.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import orjson
@@ -19,6 +20,8 @@ MAX_INTEGER = 2**53 - 1
 
 _OPEN = frozenset(b"[{")
 _CLOSE = frozenset(b"]}")
+# a whole string (or one without end), or one bracket: brackets inside strings do not count
+_BRACKETS = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)|[\[\]{}]', re.DOTALL)
 
 
 def encode(value: Any) -> bytes:
@@ -86,7 +89,9 @@ def parse_real(text: str) -> float:
     except ValueError:
         raise EvidenceError("NOT_A_REAL", f"{text[:40]!r} is not a number") from None
     if not math.isfinite(number) or repr(number) != text:
-        raise EvidenceError("NOT_A_REAL", f"{text[:40]!r} is not the shortest form of a finite number")
+        raise EvidenceError(
+            "NOT_A_REAL", f"{text[:40]!r} is not the shortest form of a finite number"
+        )
     return number
 
 
@@ -98,27 +103,34 @@ def _check(value: Any, path: str, depth: int) -> None:
     elif kind is int:
         if not -MAX_INTEGER <= value <= MAX_INTEGER:
             raise EvidenceError("NOT_CANONICAL", f"integer beyond 2^53-1 at {path}", field=path)
-    elif kind is dict:
+    elif kind is dict or kind is list:
         if depth >= MAX_DEPTH:
-            raise EvidenceError("NOT_CANONICAL", f"nested deeper than {MAX_DEPTH} levels at {path[:80]}")
-        for key, item in value.items():
-            if type(key) is not str or not key.isascii():
-                raise EvidenceError("NOT_CANONICAL", f"object key that is not ASCII text at {path}")
-            _check(item, f"{path}.{key}", depth + 1)
-    elif kind is list:
-        if depth >= MAX_DEPTH:
-            raise EvidenceError("NOT_CANONICAL", f"nested deeper than {MAX_DEPTH} levels at {path[:80]}")
-        for index, item in enumerate(value):
-            _check(item, f"{path}[{index}]", depth + 1)
+            raise EvidenceError(
+                "NOT_CANONICAL", f"nested deeper than {MAX_DEPTH} levels at {path[:80]}"
+            )
+        _check_items(value, path, depth + 1)
     elif value is not None and kind is not bool:
         raise EvidenceError("NOT_CANONICAL", f"{kind.__name__} at {path}", field=path)
+
+
+def _check_items(value: Any, path: str, depth: int) -> None:
+    if type(value) is list:
+        for index, item in enumerate(value):
+            _check(item, f"{path}[{index}]", depth)
+        return
+    for key, item in value.items():
+        if type(key) is not str or not key.isascii():
+            raise EvidenceError("NOT_CANONICAL", f"object key that is not ASCII text at {path}")
+        _check(item, f"{path}.{key}", depth)
 
 
 def _check_unicode(text: str, path: str) -> None:
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
-        raise EvidenceError("NOT_CANONICAL", f"lone surrogate in the text at {path}", field=path) from None
+        raise EvidenceError(
+            "NOT_CANONICAL", f"lone surrogate in the text at {path}", field=path
+        ) from None
 
 
 def _depth_exceeds(data: bytes, limit: int) -> bool:
@@ -126,18 +138,9 @@ def _depth_exceeds(data: bytes, limit: int) -> bool:
     if data.count(b"[") + data.count(b"{") <= limit:
         return False
     depth = 0
-    in_string = escaped = False
-    for byte in data:
-        if in_string:
-            if escaped:
-                escaped = False
-            elif byte == 0x5C:
-                escaped = True
-            elif byte == 0x22:
-                in_string = False
-        elif byte == 0x22:
-            in_string = True
-        elif byte in _OPEN:
+    for token in _BRACKETS.finditer(data):
+        byte = data[token.start()]
+        if byte in _OPEN:
             depth += 1
             if depth > limit:
                 return True

@@ -10,7 +10,9 @@ Clock = Callable[[], str]
 
 def format_time(moment: datetime) -> str:
     """RFC 3339 in UTC with milliseconds and `Z`."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
+    return (
+        moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
+    )
 
 
 def system_clock() -> str:

@@ -107,7 +107,8 @@ CODES: dict[str, Code] = {
         "see the versions: evidence schema KIND",
     ),
     "BODY_INVALID": Code(
-        "a field of the body is missing, unknown or malformed", "see its fields: evidence schema KIND"
+        "a field of the body is missing, unknown or malformed",
+        "see its fields: evidence schema KIND",
     ),
     "SEQ_GAP": Code(
         "a record's seq is not the next one: records were removed, inserted or reordered",
@@ -132,7 +133,8 @@ CODES: dict[str, Code] = {
         "a key is not enrolled in this ledger", "enrol it: evidence key enroll FILE --role ROLE"
     ),
     "KEY_OUT_OF_WINDOW": Code(
-        "a key signed outside the seqs between which it counts", "see the windows: evidence key list"
+        "a key signed outside the seqs between which it counts",
+        "see the windows: evidence key list",
     ),
     "ROLE_MISSING": Code(
         "the writer's key holds none of the roles that the kind demands",
@@ -171,7 +173,9 @@ CODES: dict[str, Code] = {
     ),
     # --- refs ---------------------------------------------------------------------------------
     "REF_MISSING": Code("a record that this one depends on is not named", "make that record first"),
-    "REF_UNEXPECTED": Code("the kind has no ref of this name", "see its refs: evidence schema KIND"),
+    "REF_UNEXPECTED": Code(
+        "the kind has no ref of this name", "see its refs: evidence schema KIND"
+    ),
     "REF_SHAPE": Code(
         "a ref is one id where a list is due, or the reverse, or names a record twice",
         "see its refs: evidence schema KIND",
@@ -196,7 +200,9 @@ CODES: dict[str, Code] = {
         "a key's window would begin in the past, or a revocation in the future",
         "leave out --from-seq to take effect at the next record",
     ),
-    "KEY_ROLES": Code("these roles cannot be given or taken this way", "see docs/spec/rules.md, K1"),
+    "KEY_ROLES": Code(
+        "these roles cannot be given or taken this way", "see docs/spec/rules.md, K1"
+    ),
     "REVIEW_KEY_SHARED": Code(
         "a key that reviews would also do something else", "make a key for each reviewer"
     ),
@@ -228,7 +234,8 @@ CODES: dict[str, Code] = {
     ),
     "RL_DROPOUT": Code("a reinforcement plan has dropout", "set lora_dropout to 0.0"),
     "RL_REFERENCE": Code(
-        "a reinforcement plan has no frozen reference", "set reference to start_adapter or adapter_off"
+        "a reinforcement plan has no frozen reference",
+        "set reference to start_adapter or adapter_off",
     ),
     "RL_KL": Code("a reinforcement plan has no positive KL coefficient", "set kl_coefficient"),
     "PLAN_START": Code(
@@ -242,7 +249,9 @@ CODES: dict[str, Code] = {
     "PLAN_LAUNCHED": Code(
         "a plan is launched once, ever", "prepare a new plan: evidence plan sft CONFIG"
     ),
-    "SEAL_AHEAD": Code("a head that was seen lies in the future", "take the head from evidence log"),
+    "SEAL_AHEAD": Code(
+        "a head that was seen lies in the future", "take the head from evidence log"
+    ),
     "RUN_NOT_OPEN": Code("the run has ended", "see its state: evidence run status RUN"),
     "RUN_STILL_OPEN": Code(
         "the run is live, unconfirmed or completed", "see its state: evidence run status RUN"
@@ -266,7 +275,9 @@ CODES: dict[str, Code] = {
         "a weight state does not follow from the one before",
         "re-execute from the last checkpoint; see docs/spec/rules.md, U3",
     ),
-    "BATCH_OTHER_SPLIT": Code("a batch reads another split than its plan's", "launch a plan of that split"),
+    "BATCH_OTHER_SPLIT": Code(
+        "a batch reads another split than its plan's", "launch a plan of that split"
+    ),
     "BATCH_OTHER_RUN": Code("a batch reads another run's groups", "sample the groups in this run"),
     "BATCH_OTHER_STEP": Code("a batch was built for another step", "build the batch of this step"),
     "BATCH_ALREADY_ACKNOWLEDGED": Code(
@@ -279,7 +290,9 @@ CODES: dict[str, Code] = {
     "BAD_GRADIENT": Code(
         "a supervised update without gradient did not learn", "look at masks and learning rate"
     ),
-    "REPLAY_OTHER_UPDATE": Code("a redone update names one it does not redo", "name the superseded update"),
+    "REPLAY_OTHER_UPDATE": Code(
+        "a redone update names one it does not redo", "name the superseded update"
+    ),
     "REPLAY_OTHER_BATCH": Code(
         "a redone update read other batches than the one it redoes", "feed the recorded batches"
     ),
@@ -294,7 +307,9 @@ CODES: dict[str, Code] = {
     "PASS_KIND": Code(
         "a pass is of a kind that its protocol does not name", "see evidence show PROTOCOL"
     ),
-    "CASES_MISSING": Code("an arm does not answer every case", "run it again: evidence eval run PROTOCOL"),
+    "CASES_MISSING": Code(
+        "an arm does not answer every case", "run it again: evidence eval run PROTOCOL"
+    ),
     "TEST_NOT_REVIEWED": Code(
         "a test set is read only under a reviewer's signed statement",
         "have it signed: evidence review sign",
@@ -306,7 +321,9 @@ CODES: dict[str, Code] = {
     "PROTOCOL_MISMATCH": Code(
         "records of different protocols are put together", "evaluate both under one protocol"
     ),
-    "NOMINATION_OTHER": Code("the checkpoint is not the nominated one", "see evidence show NOMINATION"),
+    "NOMINATION_OTHER": Code(
+        "the checkpoint is not the nominated one", "see evidence show NOMINATION"
+    ),
     "GATE_WRONG": Code("a gate's verdict is not the conjunction of its lines", "decide it again"),
     "GATE_FAILED": Code("the gate did not pass", "see its lines: evidence show GATE"),
     "REVIEWER_OTHER": Code("the reviewer named is not the one who signed", "sign it again"),
@@ -317,7 +334,9 @@ CODES: dict[str, Code] = {
         "no policy is declared in this ledger", "declare one: evidence policy declare FILE"
     ),
     # --- store, blobs -------------------------------------------------------------------------
-    "LEDGER_NOT_FOUND": Code("there is no ledger here", "make one: evidence init DIR --origin NAME"),
+    "LEDGER_NOT_FOUND": Code(
+        "there is no ledger here", "make one: evidence init DIR --origin NAME"
+    ),
     "LEDGER_EXISTS": Code("there is something here already", "choose an empty folder"),
     "LEDGER_UNREADABLE": Code(
         "the file is no ledger, damaged, or cannot be read", "check the path and its permissions"
@@ -351,7 +370,9 @@ CODES: dict[str, Code] = {
         "a guard trigger of the database is gone; the records themselves are checked without it",
         "find out who changed the database file",
     ),
-    "BLOB_MISSING": Code("a blob that a record names is not in the store", "restore it from a backup"),
+    "BLOB_MISSING": Code(
+        "a blob that a record names is not in the store", "restore it from a backup"
+    ),
     "BLOB_WRONG": Code(
         "a blob's bytes are not what its name says", "restore it from a backup; then verify again"
     ),
@@ -363,10 +384,12 @@ CODES: dict[str, Code] = {
     ),
     # --- verification -------------------------------------------------------------------------
     "SEAL_WRONG": Code(
-        "a seal's root is not the tree's root at its size", "compare with another copy of this ledger"
+        "a seal's root is not the tree's root at its size",
+        "compare with another copy of this ledger",
     ),
     "TAIL_CUT": Code(
-        "the ledger is shorter than a seal says it was", "look for the full ledger; the tail is gone"
+        "the ledger is shorter than a seal says it was",
+        "look for the full ledger; the tail is gone",
     ),
     "EXPECTED_SEAL": Code(
         "the ledger does not contain the seal that was expected",
@@ -383,7 +406,9 @@ CODES: dict[str, Code] = {
         "a dataset's counts or identity are not what its rows give", "ingest the source again"
     ),
     "SPLIT_WRONG": Code("a split is not what its method gives for its rows", "split again"),
-    "AUDIT_WRONG": Code("an audit is not what its split gives", "audit again: evidence data audit SPLIT"),
+    "AUDIT_WRONG": Code(
+        "an audit is not what its split gives", "audit again: evidence data audit SPLIT"
+    ),
     "BATCH_ROWS": Code(
         "a batch read a row that is not a training row of its split", "train on training rows only"
     ),
@@ -605,9 +630,7 @@ CODES: dict[str, Code] = {
         "do not use it; recover an earlier one: evidence checkpoint list",
     ),
     # --- command line ---------------------------------------------------------------------------
-    "USAGE": Code(
-        "the command line is not one that the command takes", "see the command's --help"
-    ),
+    "USAGE": Code("the command line is not one that the command takes", "see the command's --help"),
     "OS_REFUSED": Code(
         "the operating system refused to read or write a file",
         "check the path, its permissions and the free space",
@@ -642,5 +665,25 @@ CODES: dict[str, Code] = {
     "MODEL_NOT_HERE": Code(
         "a registered model has no copy on this machine's shelf", "add it: evidence model add DIR"
     ),
-    "MODEL_HOSTED": Code("a hosted model has no bytes here", "use a model that was added from files"),
+    "MODEL_HOSTED": Code(
+        "a hosted model has no bytes here", "use a model that was added from files"
+    ),
+    "RUN_FAILED": Code(
+        "a run ended without its whole budget, or did not start",
+        "see its log: evidence run logs RUN",
+    ),
+    "CASES_TOO_FEW": Code("a role has fewer cases than the protocol asks for", "ask for fewer, or split again"),
+    "DEMO_FAILED": Code(
+        "a command of the demo ended otherwise than the story tells", "run that command by itself and read its error"
+    ),
+    "COMPARISON_MISSING": Code(
+        "a checkpoint was never compared with a baseline", "compare it: evidence eval compare BASELINE EVALUATION"
+    ),
+    "PROMOTION_REFUSED": Code(
+        "a checkpoint is not promoted; each reason has a code of its own", "read the reasons: evidence show REFUSAL"
+    ),
+    "GRANT_NOT_OFFERED": Code(
+        "nothing is missing for a promotion, and this command only records refusals",
+        "have reviewers and the promote key sign: see docs/spec/rules.md, G4",
+    ),
 }

@@ -82,7 +82,10 @@ def inventory(folder: Path) -> list[FileEntry]:
     Raises:
         EvidenceError: `UNSAFE_PATH`, something below is a link or no regular file.
     """
-    return [_entry(folder, path) for path in sorted(_files(folder), key=lambda path: path.relative_to(folder).as_posix())]
+    return [
+        _entry(folder, path)
+        for path in sorted(_files(folder), key=lambda path: path.relative_to(folder).as_posix())
+    ]
 
 
 def tree_digest(files: Iterable[FileEntry]) -> str:

@@ -110,7 +110,9 @@ def parse(entry: bytes, signature: bytes) -> Record:
             `ENVELOPE_INVALID`.
     """
     if len(signature) != SIGNATURE_BYTES:
-        raise EvidenceError("SIGNATURE_INVALID", f"a signature has 64 bytes, this one {len(signature)}")
+        raise EvidenceError(
+            "SIGNATURE_INVALID", f"a signature has 64 bytes, this one {len(signature)}"
+        )
     check_size(len(entry))
     value = canonical.decode(entry)
     try:

@@ -77,7 +77,9 @@ def refs_schema(rule: Rule) -> Schema:
         "additionalProperties": False,
     }
     if rule.one_of:
-        schema["allOf"] = [{"oneOf": [{"required": [role]} for role in group]} for group in rule.one_of]
+        schema["allOf"] = [
+            {"oneOf": [{"required": [role]} for role in group]} for group in rule.one_of
+        ]
     return schema
 
 

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 PAYLOAD_TYPE = "application/vnd.evidence-ledger.statement+json"
 
 
-def payload(ledger: str, kind: str, refs: Refs, body: dict[str, Any], seal: Seen, nonce: str) -> bytes:
+def payload(
+    ledger: str, kind: str, refs: Refs, body: dict[str, Any], seal: Seen, nonce: str
+) -> bytes:
     """The bytes a statement is about, canonical."""
     return canonical.encode(
         {

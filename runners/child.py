@@ -171,7 +171,7 @@ class _Child:
 
     def __init__(self, module: str, log: int, threads: int) -> None:
         self.events = 0
-        self._process = subprocess.Popen(  # noqa: S603 - our own module on our own interpreter
+        self._process = subprocess.Popen(
             [interpreter(), "-m", module],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -52,8 +52,8 @@ def seed_everything(seed: int, threads: int) -> None:
     Raises:
         UsageError: `SETTING_INVALID`, the seed is out of range.
     """
-    import torch  # noqa: PLC0415 - only children that hold a model load torch
-    from transformers import set_seed  # noqa: PLC0415 - the same
+    import torch
+    from transformers import set_seed
 
     set_seed(check_seed(seed), deterministic=False)
     torch.set_num_threads(threads)

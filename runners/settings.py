@@ -90,7 +90,10 @@ def load_object(path: Path) -> dict[str, Any]:
     try:
         text = path.read_text(encoding="utf-8")
         values = _json_object(text) if path.suffix == ".json" else tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # bad UTF-8, JSON or TOML, also nested without end
+    except (
+        ValueError,
+        RecursionError,
+    ) as error:  # bad UTF-8, JSON or TOML, also nested without end
         raise UsageError(
             "SETTING_INVALID", f"{path.name} cannot be read: {_lower(str(error))}", field="config"
         ) from None

@@ -19,8 +19,8 @@ ORDER = Order(
     paid_with="credit card",
     total_cents=6000,
     items=(
-        Item("11", "Desk Lamp", 4000, ("color white",)),
-        Item("21", "Pet Bed", 2000, ("size small",)),
+        Item("11", "Desk Lamp", 4000, ("finish: matt", "color: white")),
+        Item("21", "Pet Bed", 2000, ("size: small",)),
     ),
     offers=(
         Offer("Desk Lamp", "color black", "12", 4500, available=True),
@@ -66,7 +66,9 @@ def desk_case(
     }
 
 
-def chat_row(name: str = "row-1", question: str = "Hello there", answer: str = "Good day", **more: Any):
+def chat_row(
+    name: str = "row-1", question: str = "Hello there", answer: str = "Good day", **more: Any
+):
     """A chat row of one question and one answer."""
     turns = [
         {"role": "system", "content": "Be kind."},

@@ -22,7 +22,7 @@ CONSTRAINTS = ROOT / "requirements" / "constraints.txt"
 def main() -> int:
     """Bring the environment up to date; the exit status is pip's."""
     options = _options()
-    if sys.version_info < (3, 11):
+    if sys.version_info < (3, 11):  # noqa: UP036 - it is started by whatever python3 is there
         print("error: Python 3.11 or newer is needed", file=sys.stderr)
         return 2
     folder = ROOT / options.folder
@@ -73,7 +73,12 @@ def _pin(name: str) -> str:
 
 def _stamp(options: argparse.Namespace) -> str:
     state = hashlib.sha256(repr(sorted(vars(options).items())).encode() + sys.version.encode())
-    for name in ("pyproject.toml", "requirements/constraints.txt", "requirements/dev.txt", "requirements/demo.txt"):
+    for name in (
+        "pyproject.toml",
+        "requirements/constraints.txt",
+        "requirements/dev.txt",
+        "requirements/demo.txt",
+    ):
         state.update((ROOT / name).read_bytes())
     return state.hexdigest()
 

@@ -163,16 +163,20 @@ def _check_seal(chain: Chain, note: bytes) -> Finding | None:
     ]
     try:
         seal = seals.open_seal(note, state.origin, publics)
-        if seal.size != chain.size or seal.root != chain.tree.root():
-            raise EvidenceError(
-                "SEAL_WRONG",
-                f"the seal at size {chain.size} has another root than the records give",
-                expected=chain.tree.root().hex(),
-                actual=seal.root.hex(),
-            )
+        _check_root(seal, chain)
     except EvidenceError as error:
         return Finding.of(error, seq=chain.size - 1, record_id=chain.last_id)
     return None
+
+
+def _check_root(seal: seals.Seal, chain: Chain) -> None:
+    if seal.size != chain.size or seal.root != chain.tree.root():
+        raise EvidenceError(
+            "SEAL_WRONG",
+            f"the seal at size {chain.size} has another root than the records give",
+            expected=chain.tree.root().hex(),
+            actual=seal.root.hex(),
+        )
 
 
 def _cut(size: int, actual: int) -> Finding:

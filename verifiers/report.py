@@ -29,7 +29,9 @@ class Finding:
     hint: str = ""
 
     @classmethod
-    def of(cls, error: LedgerError, seq: int | None = None, record_id: str | None = None) -> Finding:
+    def of(
+        cls, error: LedgerError, seq: int | None = None, record_id: str | None = None
+    ) -> Finding:
         """The finding that an error stands for; its own position wins over the one given."""
         return cls(
             code=error.code,
@@ -93,4 +95,8 @@ class Report:
         """The `result` object of `evidence verify --json`."""
         plain = asdict(self)
         del plain["wrong"], plain["missing"]
-        return {"verdict": self.verdict, **plain, "findings": [asdict(item) for item in self.findings]}
+        return {
+            "verdict": self.verdict,
+            **plain,
+            "findings": [asdict(item) for item in self.findings],
+        }

@@ -25,7 +25,9 @@ class Scratch:
         self._recent[raw_id] = seq
         if len(self._recent) >= RECENT_IDS:
             self._db.execute("BEGIN")
-            self._db.executemany("INSERT OR IGNORE INTO ids VALUES (?, ?)", sorted(self._recent.items()))
+            self._db.executemany(
+                "INSERT OR IGNORE INTO ids VALUES (?, ?)", sorted(self._recent.items())
+            )
             self._db.execute("COMMIT")
             self._recent.clear()
 

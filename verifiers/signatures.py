@@ -28,7 +28,7 @@ class _Pool:
     def __init__(self, count: int) -> None:
         command = [sys.executable, "-P", "-m", "verifiers.signature_worker"]
         self._workers = [
-            subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603 - our own module
+            subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
             for _ in range(count)
         ]
         self._idle: SimpleQueue[subprocess.Popen[bytes]] = SimpleQueue()

@@ -26,7 +26,9 @@ def _protocol(context: Context) -> None:
         )
     if body.case_kinds.get("dialogue", 0) > 0 and not judged:
         raise context.fail(
-            "JUDGE_MISSING", "dialogue cases are scored by a judge, and none is named", field="refs.judge"
+            "JUDGE_MISSING",
+            "dialogue cases are scored by a judge, and none is named",
+            field="refs.judge",
         )
     asked = {"json": {"criteria_reversal", "position_swap"}, "likelihood": {"direction"}}
     if judged and not set(body.passes) <= asked[str(body.judging)]:
@@ -84,11 +86,15 @@ def _evaluation(context: Context) -> None:
     _same_protocol(context, "pass")
     arms = [arm.id for arm in context.refs["arm"]]
     orders = ("forward", "reversed")
-    wanted = {(arm, kind, way) for arm in arms for kind in protocol.body["passes"] for way in orders}
+    wanted = {
+        (arm, kind, way) for arm in arms for kind in protocol.body["passes"] for way in orders
+    }
     passes = context.refs.get("pass", [])
     there = {(item.ref("arm"), item.body["pass_kind"], item.body["order"]) for item in passes}
     if wanted != there or len(passes) != len(wanted):
-        missing = ", ".join(f"{kind} {way} of {arm[7:19]}" for arm, kind, way in sorted(wanted - there))
+        missing = ", ".join(
+            f"{kind} {way} of {arm[7:19]}" for arm, kind, way in sorted(wanted - there)
+        )
         raise context.fail(
             "PASSES_MISSING",
             f"the evaluation lacks judge passes: {missing or 'one a kind and order for each arm'}",

@@ -71,9 +71,7 @@ def _revoked(context: Context) -> None:
             "KEY_UNKNOWN", f"key {body.key} is not enrolled or was revoked before", field="body.key"
         )
     if "root" in key.roles:
-        raise context.fail(
-            "KEY_ROLES", "the root key is rotated, not revoked", field="body.key"
-        )
+        raise context.fail("KEY_ROLES", "the root key is rotated, not revoked", field="body.key")
     if body.from_seq > context.record.seq:
         raise context.fail(
             "KEY_BACKDATED",

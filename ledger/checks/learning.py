@@ -7,7 +7,12 @@ from typing import cast
 from ledger.canonical import parse_real
 from ledger.checks.context import Check, Context
 from ledger.record import Record
-from ledger.records.learning import BatchBuilt, CheckpointPublished, RolloutGroup, UpdateAcknowledged
+from ledger.records.learning import (
+    BatchBuilt,
+    CheckpointPublished,
+    RolloutGroup,
+    UpdateAcknowledged,
+)
 from ledger.state import RunState
 
 
@@ -65,7 +70,9 @@ def _batch(context: Context) -> None:
             actual=str(body.step),
         )
     if not body.rows and body.rows_blob is None and split is not None:
-        raise context.fail("BODY_INVALID", "the batch names its rows or a blob of them", field="body.rows")
+        raise context.fail(
+            "BODY_INVALID", "the batch names its rows or a blob of them", field="body.rows"
+        )
 
 
 def _update_place(context: Context) -> None:
@@ -82,7 +89,9 @@ def _update_place(context: Context) -> None:
         )
     if run.live >= run.budget:
         raise context.fail(
-            "BUDGET_EXCEEDED", f"the plan's budget of {run.budget} updates is spent", field="body.step"
+            "BUDGET_EXCEEDED",
+            f"the plan's budget of {run.budget} updates is spent",
+            field="body.step",
         )
     previous = context.ref("previous")
     if (previous.id if previous else None) != run.last_update:
@@ -147,7 +156,9 @@ def _update_replay(context: Context) -> None:
     same_run = replays.ref("run") == context.need("run").id
     if not same_run or replays.body["step"] != body.step:
         raise context.fail(
-            "REPLAY_OTHER_UPDATE", "replays names another run's or step's update", field="refs.replays"
+            "REPLAY_OTHER_UPDATE",
+            "replays names another run's or step's update",
+            field="refs.replays",
         )
     before = [_batch_digest(context, ref) for ref in replays.ref_list("batch")]
     now = [batch.body["digest"] for batch in context.refs["batch"]]

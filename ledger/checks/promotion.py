@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import cast
 
 from ledger.checks.context import Check, Context
-from ledger.records.promotion import CandidateNominated, GateDecided, PromotionApproved, PromotionGranted
+from ledger.records.promotion import (
+    CandidateNominated,
+    GateDecided,
+    PromotionApproved,
+    PromotionGranted,
+)
 
 
 def _nominated(context: Context) -> None:

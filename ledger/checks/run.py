@@ -47,7 +47,11 @@ def _plan_method(context: Context) -> None:
         )
     settings = body.settings
     if settings.get("lora_dropout") not in ("0.0", None):
-        raise context.fail("RL_DROPOUT", "lora_dropout of a reinforcement plan is 0.0", field="settings.lora_dropout")
+        raise context.fail(
+            "RL_DROPOUT",
+            "lora_dropout of a reinforcement plan is 0.0",
+            field="settings.lora_dropout",
+        )
     if settings.get("reference") not in ("start_adapter", "adapter_off"):
         raise context.fail(
             "RL_REFERENCE",
@@ -56,7 +60,9 @@ def _plan_method(context: Context) -> None:
         )
     kl = settings.get("kl_coefficient")
     if not isinstance(kl, str) or parse_real(kl) <= 0:
-        raise context.fail("RL_KL", "kl_coefficient is a positive real number", field="settings.kl_coefficient")
+        raise context.fail(
+            "RL_KL", "kl_coefficient is a positive real number", field="settings.kl_coefficient"
+        )
 
 
 def _plan_start(context: Context) -> None:
@@ -169,7 +175,9 @@ def _ended(context: Context) -> None:
         )
     if (body.outcome == "failed") != (body.failure is not None):
         raise context.fail(
-            "BODY_INVALID", "failure is named where the outcome is failed, only there", field="body.failure"
+            "BODY_INVALID",
+            "failure is named where the outcome is failed, only there",
+            field="body.failure",
         )
 
 

@@ -30,7 +30,7 @@ class LedgerCreated(Body):
     kind: ClassVar[str] = "ledger.created"
     version: ClassVar[int] = 1
 
-    format: Literal[1]
+    format: Annotated[int, Field(ge=FORMAT_VERSION, le=FORMAT_VERSION)]  # a Literal would take true
     root_key: KeyId
     root_public: Hex32
 

@@ -1,7 +1,8 @@
 """The derived index: id -> seq, kind -> seqs, edges backwards (spec: ledger.md, section 9).
 
 Trusted for: nothing. It is a hint in a file of its own that may be deleted at any time; what it says is
-proven by re-hashing the row it points to. The newest records are held in memory and written in groups.
+proven by re-hashing the row it points to. A file that is damaged or laid out in another way is not used.
+The newest records are held in memory and written in groups.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from typing import Any
 
 from pysqlite3 import dbapi2 as sqlite
 
+from ledger.errors import EvidenceError
 from ledger.record import Record
-from ledger.store.sqlite import QUERIES, sql
+from ledger.store.sqlite import QUERIES, expected_objects, objects, quoted, sql
 
 FLUSH_RECORDS = 4096
 
@@ -43,7 +45,7 @@ class Index:
         self._tail = _Tail()
         self.size = 0
         self.last_id: bytes | None = None
-        self._flushed = 0
+        self._flush_at = FLUSH_RECORDS
         if path is not None:
             self._open(path)
 
@@ -59,7 +61,7 @@ class Index:
         if self._db is not None:
             self._db.close()
             self._db = None
-        self._tail, self.size, self.last_id, self._flushed = _Tail(), 0, None, 0
+        self._tail, self.size, self.last_id, self._flush_at = _Tail(), 0, None, FLUSH_RECORDS
         if self._path is not None:
             for suffix in ("", "-journal", "-wal", "-shm"):
                 self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
@@ -76,16 +78,19 @@ class Index:
                 self._tail.edges[target].append((role, record.seq))
                 self._tail.edge_rows.append((target, record.seq, role))
         self.size, self.last_id = record.seq + 1, raw
-        if len(self._tail.ids) >= FLUSH_RECORDS:
+        if len(self._tail.ids) >= self._flush_at:
             self.flush()
 
     def seq_of(self, record_id: str) -> int | None:
-        """Where a record should stand, or None where the index does not know it."""
+        """Where a record should stand, or None where the index does not know it.
+
+        Raises:
+            EvidenceError: `INDEX_STALE`, the file is damaged; so for every look-up.
+        """
         raw = bytes.fromhex(record_id[7:])
         seq = self._tail.ids.get(raw)
-        if seq is None and self._db is not None:
-            row = self._db.execute(QUERIES["seq_of"], (raw,)).fetchone()
-            seq = None if row is None else row[0]
+        if seq is None:
+            seq = next((found for (found,) in self._ask("seq_of", int, raw)), None)
         return seq
 
     def with_prefix(self, prefix: str) -> list[int]:
@@ -93,33 +98,36 @@ class Index:
         low = bytes.fromhex(prefix.ljust(64, "0"))
         high = bytes.fromhex(prefix.ljust(64, "f"))
         found = [seq for raw, seq in self._tail.ids.items() if low <= raw <= high]
-        if self._db is not None:
-            found += [seq for _, seq in self._db.execute(QUERIES["ids_between"], (low, high))]
+        found += [seq for (seq,) in self._ask("ids_between", int, low, high)]
         return sorted(set(found))[:3]
 
     def of_kind(self, kind: str) -> list[int]:
         """Seqs of a kind's records, in order."""
         found = set(self._tail.kinds.get(kind, ()))
-        if self._db is not None:
-            found.update(seq for (seq,) in self._db.execute(QUERIES["seqs_of_kind"], (kind,)))
+        found.update(seq for (seq,) in self._ask("seqs_of_kind", int, kind))
         return sorted(found)
 
     def referrers(self, seq: int) -> list[tuple[str, int]]:
         """(role, seq) of every record that names the one at `seq`."""
         found = set(self._tail.edges.get(seq, ()))
-        if self._db is not None:
-            found.update((role, source) for role, source in self._db.execute(QUERIES["referrers"], (seq,)))
+        found.update((role, source) for source, role in self._ask("referrers", int, seq))
         return sorted(found, key=lambda item: (item[1], item[0]))
 
     def flush(self) -> None:
-        """Write what is held in memory to the file, in sorted order; a busy file is left for later."""
+        """Write what is held in memory to the file; one that is busy or full is left for later."""
         if self._db is None or not self._tail.ids:
             return
-        tail = self._tail
         try:
-            self._db.execute("BEGIN IMMEDIATE")
-        except sqlite.OperationalError:
-            return  # another process is writing the same rows; they stay in memory until the next flush
+            self._write(self._tail)
+        except sqlite.DatabaseError:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            self._flush_at = len(self._tail.ids) + FLUSH_RECORDS
+            return
+        self._tail, self._flush_at = _Tail(), FLUSH_RECORDS
+
+    def _write(self, tail: _Tail) -> None:
+        self._db.execute("BEGIN IMMEDIATE")
         self._db.executemany(QUERIES["put_id"], sorted(tail.ids.items()))
         kinds = [(kind, seq) for kind, seqs in tail.kinds.items() for seq in seqs]
         self._db.executemany(QUERIES["put_kind"], sorted(kinds))
@@ -128,24 +136,52 @@ class Index:
         if self.size > written:
             self._db.execute(QUERIES["set_indexed"], (self.size, self.last_id))
         self._db.execute("COMMIT")
-        self._tail, self._flushed = _Tail(), self.size
+
+    def _ask(self, query: str, first: type, *values: bytes | str | int) -> list[tuple[Any, ...]]:
+        """Rows of a look-up, the first column of a type: a hostile file keeps no promise."""
+        if self._db is None:
+            return []
+        try:
+            rows: list[tuple[Any, ...]] = self._db.execute(QUERIES[query], values).fetchall()
+        except sqlite.DatabaseError as error:
+            raise EvidenceError("INDEX_STALE", f"the derived index is damaged: {error}") from error
+        if any(type(row[0]) is not first for row in rows):
+            raise EvidenceError("INDEX_STALE", "the derived index holds a value of another type")
+        return rows
 
     def _open(self, path: Path) -> None:
-        """Open or make the file; one that is damaged or cannot be opened is made anew or done without."""
+        """Open or make the file; one that is damaged or not laid out as ours is removed and done without."""
         if not path.exists() and not os.access(path.parent, os.W_OK):
             return
         mode = "rwc" if os.access(path.parent, os.W_OK) else "ro&immutable=1"
+        db = _connect(path, mode)
         try:
-            db = sqlite.connect(
-                f"file:{path.absolute()}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False
-            )
-            db.execute("PRAGMA synchronous = OFF")
-            if not db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-                db.executescript(f"BEGIN IMMEDIATE;\n{sql('index.sql')}\nCOMMIT;")
-            self.size, self.last_id = db.execute(QUERIES["indexed"]).fetchone()
-        except sqlite.DatabaseError:
-            path.unlink(missing_ok=True)
-            self.size, self.last_id = 0, None
-            return
-        self._flushed = self.size
-        self._db = db
+            size, last_id = _read_head(db)
+        except sqlite.OperationalError:
+            db.close()  # another process holds it, or it cannot be read: do without
+        except (sqlite.DatabaseError, EvidenceError):
+            db.close()
+            if mode == "rwc":
+                path.unlink(missing_ok=True)
+        else:
+            self.size, self.last_id, self._db = size, last_id, db
+
+
+def _connect(path: Path, mode: str) -> Any:
+    return sqlite.connect(
+        f"file:{quoted(path)}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False
+    )
+
+
+def _read_head(db: Any) -> tuple[int, bytes | None]:
+    """Size and last id that the file claims, once its layout is seen to be ours."""
+    for pragma in ("synchronous = OFF", "trusted_schema = OFF", "cell_size_check = ON"):
+        db.execute(f"PRAGMA {pragma}")
+    if not db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+        db.executescript(f"BEGIN IMMEDIATE;\n{sql('index.sql')}\nCOMMIT;")
+    if objects(db) != expected_objects("index.sql"):
+        raise EvidenceError("INDEX_STALE", "the derived index is laid out in another way")
+    row = db.execute(QUERIES["indexed"]).fetchone()
+    if row is None or type(row[0]) is not int or not isinstance(row[1], bytes | None):
+        raise EvidenceError("INDEX_STALE", "the derived index does not say how far it goes")
+    return row[0], row[1]

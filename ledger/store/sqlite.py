@@ -63,7 +63,9 @@ def check_library() -> None:
         UsageError: `SQLITE_UNSAFE`.
     """
     version = sqlite.sqlite_version_info
-    fixed = version >= (3, 51, 3) or (3, 50, 7) <= version < (3, 51) or (3, 44, 6) <= version < (3, 45)
+    fixed = (
+        version >= (3, 51, 3) or (3, 50, 7) <= version < (3, 51) or (3, 44, 6) <= version < (3, 45)
+    )
     if not fixed:
         raise UsageError(
             "SQLITE_UNSAFE",
@@ -153,7 +155,12 @@ class SqliteStore:
         mode = "ro&immutable=1" if quiet and not os.access(path.parent, os.W_OK) else "ro"
         with translated(path):
             db = _connect(path, mode)
-            for pragma in ("trusted_schema = OFF", "query_only = ON", "mmap_size = 0", "cell_size_check = ON"):
+            for pragma in (
+                "trusted_schema = OFF",
+                "query_only = ON",
+                "mmap_size = 0",
+                "cell_size_check = ON",
+            ):
                 db.execute(f"PRAGMA {pragma}")
             _check_identity(db, path)
         store = cls(path, db, writable=False)
@@ -241,14 +248,16 @@ class SqliteStore:
     def _next_seq(self, start: int) -> int | None:
         """The first seq at or after `start`: a gap in hostile rows must not end the reading early."""
         with translated(self.path):
-            row = self._db.execute("SELECT min(seq) FROM records WHERE seq >= ?", (start,)).fetchone()
+            row = self._db.execute(
+                "SELECT min(seq) FROM records WHERE seq >= ?", (start,)
+            ).fetchone()
         return None if row is None else row[0]
 
     def _check_schema(self) -> None:
         """Plain tables are demanded; a missing guard trigger is only noted."""
         with translated(self.path):
-            there = {(kind, name): text for kind, name, text in self._db.execute(QUERIES["objects"])}
-        wanted = _expected_objects()
+            there = objects(self._db)
+        wanted = expected_objects("schema.sql")
         for kind, name in sorted(set(there) | set(wanted)):
             if there.get((kind, name)) == wanted.get((kind, name)):
                 continue
@@ -260,19 +269,29 @@ class SqliteStore:
             )
 
 
-def _expected_objects() -> dict[tuple[str, str], str]:
+def objects(db: Connection) -> dict[tuple[str, str], str]:
+    """The text of every table, index, view and trigger of a database, by kind and name."""
+    return {(kind, name): text for kind, name, text in db.execute(QUERIES["objects"])}
+
+
+def expected_objects(script: str) -> dict[tuple[str, str], str]:
+    """What `objects` gives for a database that one of this package's scripts has just made."""
     db = sqlite.connect(":memory:")
     try:
-        db.executescript(sql("schema.sql"))
-        return {(kind, name): text for kind, name, text in db.execute(QUERIES["objects"])}
+        db.executescript(sql(script))
+        return objects(db)
     finally:
         db.close()
 
 
+def quoted(path: Path) -> str:
+    """A path as part of a `file:` URI."""
+    return str(path.absolute()).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+
+
 def _connect(path: Path, mode: str) -> Connection:
-    quoted = str(path.absolute()).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
     db = sqlite.connect(
-        f"file:{quoted}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False
+        f"file:{quoted(path)}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False
     )
     db.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
     return db
@@ -286,7 +305,10 @@ def _set_pragmas(db: Connection) -> None:
         actual = row[0] if row else 0
         if actual != value:
             raise UsageError(
-                "SQLITE_UNSAFE", f"pragma {name} did not take", expected=str(value), actual=str(actual)
+                "SQLITE_UNSAFE",
+                f"pragma {name} did not take",
+                expected=str(value),
+                actual=str(actual),
             )
 
 
@@ -332,5 +354,3 @@ def _checked_row(row: tuple[Any, ...]) -> Row:
     ):
         raise EvidenceError("LEDGER_UNREADABLE", f"row {seq!r} has a column of another type")
     return seq, stored_id, signature, entry
-
-

@@ -43,11 +43,11 @@ def transcribe(channel: Channel, job: dict[str, Any]) -> dict[str, Any]:
         EvidenceError: model, adapter or cases are not what they should be.
         UsageError: a setting is wrong.
     """
-    from ledger.digests import sha256  # noqa: PLC0415 - after stdout belongs to the protocol
-    from runners.assess.config import GenerationSettings  # noqa: PLC0415 - the same
-    from runners.loading import load_model, merge_adapter, tensors_digest  # noqa: PLC0415 - loads torch
-    from runners.seeding import seed_everything  # noqa: PLC0415 - the same
-    from runners.train.tokens import load_tokenizer, prompt_ids  # noqa: PLC0415 - the same
+    from ledger.digests import sha256
+    from runners.assess.config import GenerationSettings
+    from runners.loading import load_model, merge_adapter, tensors_digest
+    from runners.seeding import seed_everything
+    from runners.train.tokens import load_tokenizer, prompt_ids
 
     settings = GenerationSettings.from_values(job["settings"])
     seed_everything(0, settings.threads)
@@ -83,8 +83,8 @@ def read_cases(path: Path) -> list[Case]:
     Raises:
         EvidenceError: `NOT_CANONICAL`, a line has no id or no messages.
     """
-    from ledger.canonical import loads  # noqa: PLC0415 - beside its use
-    from ledger.errors import EvidenceError  # noqa: PLC0415 - the same
+    from ledger.canonical import loads
+    from ledger.errors import EvidenceError
 
     cases = [loads(line) for line in path.read_bytes().splitlines() if line]
     for number, case in enumerate(cases, 1):
@@ -103,7 +103,7 @@ def answer(
     model: Any, tokenizer: Any, prompts: Sequence[Sequence[int]], settings: GenerationSettings
 ) -> list[list[int]]:
     """The new tokens of each prompt, greedily, its end-of-sequence token included where one came."""
-    import torch  # noqa: PLC0415 - only children load torch
+    import torch
 
     longest = max(len(prompt) for prompt in prompts)
     pad, ends = int(tokenizer.pad_token_id), end_ids(model)
@@ -124,7 +124,7 @@ def answer(
 
 def start_fields(settings: GenerationSettings) -> dict[str, Any]:
     """What a `start` event says besides the weights: settings, versions, machine."""
-    from runners.environment import library_versions, machine  # noqa: PLC0415 - beside its use
+    from runners.environment import library_versions, machine
 
     return {
         "settings": settings.effective(),
@@ -137,7 +137,7 @@ def transcript_line(
     tokenizer: Any, case: str, prompt: Sequence[int], ids: list[int], ends: frozenset[int]
 ) -> dict[str, Any]:
     """One line of a transcript; see the arm's transcripts blob."""
-    from runners.train.tokens import prompt_digest  # noqa: PLC0415 - beside its use
+    from runners.train.tokens import prompt_digest
 
     ended = bool(ids) and ids[-1] in ends
     return {
@@ -163,7 +163,7 @@ def _until_end(ids: list[int], ends: frozenset[int]) -> list[int]:
     return ids
 
 
-def _end_ids(model: Any) -> frozenset[int]:
+def end_ids(model: Any) -> frozenset[int]:
     ends = model.generation_config.eos_token_id
     return frozenset([ends] if isinstance(ends, int) else ends or [])
 

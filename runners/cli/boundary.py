@@ -1,10 +1,10 @@
 """The one boundary where errors become messages and exit codes.
 
-    0    done, or verified
-    1    refused, or found wrong
-    2    misused, unreadable or incomplete
-    130  interrupted (128 + SIGINT, as shells have it); the ledger is whole
-    141  whoever read the output went away (128 + SIGPIPE)
+0    done, or verified
+1    refused, or found wrong
+2    misused, unreadable or incomplete
+130  interrupted (128 + SIGINT, as shells have it); the ledger is whole
+141  whoever read the output went away (128 + SIGPIPE)
 """
 
 from __future__ import annotations

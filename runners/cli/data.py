@@ -23,10 +23,22 @@ def data() -> None:
     """Ingest, split and audit data."""
 
 
-@data.command(example="evidence data ingest tickets.jsonl --licence CC0-1.0\nevidence data ingest --package tau2-retail --seed 7")
+@data.command(
+    example="evidence data ingest tickets.jsonl --licence CC0-1.0\nevidence data ingest --package tau2-retail --seed 7"
+)
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path))
-@click.option("--package", type=click.Choice(["tau2-retail"]), help="Build the desk data from an installed package instead of files.")
-@click.option("--seed", type=int, default=7, show_default=True, help="Which orders meet which request, with --package.")
+@click.option(
+    "--package",
+    type=click.Choice(["tau2-retail"]),
+    help="Build the desk data from an installed package instead of files.",
+)
+@click.option(
+    "--seed",
+    type=int,
+    default=7,
+    show_default=True,
+    help="Which orders meet which request, with --package.",
+)
 @click.option("--name", help="The data set's name [the first file's].")
 @click.option("--licence", default=None, help="The licence of the files.")
 @click.option("--from", "origin", default="", help="Where the files come from.")
@@ -62,9 +74,7 @@ def ingest(
     _emit_dataset(app, sources, dataset, parsed)
 
 
-def _emit_dataset(
-    app: App, sources: list[Record], dataset: Record, parsed: ParsedRows
-) -> None:
+def _emit_dataset(app: App, sources: list[Record], dataset: Record, parsed: ParsedRows) -> None:
     result: dict[str, Any] = {
         "source": [record.id for record in sources],
         "dataset": dataset.id,
@@ -77,7 +87,10 @@ def _emit_dataset(
         *render.fields(
             [
                 ("dataset", render.short(dataset.id)),
-                ("sources", ", ".join(f"{item.body['name']} ({item.body['licence']})" for item in sources)),
+                (
+                    "sources",
+                    ", ".join(f"{item.body['name']} ({item.body['licence']})" for item in sources),
+                ),
                 ("accepted", str(dataset.body["accepted"])),
                 ("rejected", str(dataset.body["rejected"])),
                 ("duplicates", str(dataset.body["duplicates"])),
@@ -85,18 +98,42 @@ def _emit_dataset(
         )
     ]
     if parsed.rejects:
-        rows = [(str(item.line), item.code, item.message) for item in parsed.rejects[:REJECTS_SHOWN]]
+        rows = [
+            (str(item.line), item.code, item.message) for item in parsed.rejects[:REJECTS_SHOWN]
+        ]
         lines += ["", *render.table(("line", "reason", "what is wrong"), rows)]
         if len(parsed.rejects) > REJECTS_SHOWN:
-            lines.append(f"… and {len(parsed.rejects) - REJECTS_SHOWN} more, all in the rejects blob")
-    app.emit(result, lines, next_step=f"evidence data split {render.short(dataset.id)} --by customer_id")
+            lines.append(
+                f"… and {len(parsed.rejects) - REJECTS_SHOWN} more, all in the rejects blob"
+            )
+    app.emit(
+        result, lines, next_step=f"evidence data split {render.short(dataset.id)} --by customer_id"
+    )
 
 
-@data.command(example="evidence data split 4f2a81 --by customer_id --by order_id --fractions 70,10,20 --seed 1")
+@data.command(
+    example="evidence data split 4f2a81 --by customer_id --by order_id --fractions 70,10,20 --seed 1"
+)
 @click.argument("dataset")
-@click.option("--by", "by", multiple=True, help="A field whose equal values stay together; may be given several times.")
-@click.option("--fractions", default="80,10,10", show_default=True, help="Proportions of train, validation, test.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Which order groups are dealt in.")
+@click.option(
+    "--by",
+    "by",
+    multiple=True,
+    help="A field whose equal values stay together; may be given several times.",
+)
+@click.option(
+    "--fractions",
+    default="80,10,10",
+    show_default=True,
+    help="Proportions of train, validation, test.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="Which order groups are dealt in.",
+)
 @pass_app
 def split(app: App, dataset: str, by: tuple[str, ...], fractions: str, seed: int) -> None:
     """Deal rows to train, validation and test."""
@@ -144,7 +181,10 @@ def audit(app: App, split: str) -> None:
     with app.open_ledger() as ledger:
         record = audit_split(ledger, ledger.get(split, "split.declared"))
     body = record.body
-    counts = [*body["levels"].items(), *((f"same {name}", count) for name, count in body["entities"].items())]
+    counts = [
+        *body["levels"].items(),
+        *((f"same {name}", count) for name, count in body["entities"].items()),
+    ]
     clean = body["verdict"] == "clean"
     app.emit(
         {
@@ -156,7 +196,9 @@ def audit(app: App, split: str) -> None:
         [
             *render.fields([("audit", render.short(record.id)), ("verdict", body["verdict"])]),
             "",
-            *render.table(("level", "held-out rows touched"), [(name, str(count)) for name, count in counts]),
+            *render.table(
+                ("level", "held-out rows touched"), [(name, str(count)) for name, count in counts]
+            ),
         ],
         next_step=(
             "evidence plan sft CONFIG"
@@ -166,10 +208,17 @@ def audit(app: App, split: str) -> None:
     )
 
 
-@data.command(example="evidence data accept 4f2a81 --why 'two greetings, seen and harmless' --review-key reviewer.pem")
+@data.command(
+    example="evidence data accept 4f2a81 --why 'two greetings, seen and harmless' --review-key reviewer.pem"
+)
 @click.argument("audit_id", metavar="AUDIT")
 @click.option("--why", required=True, help="The reviewer's reason.")
-@click.option("--review-key", required=True, type=click.Path(path_type=Path), help="The reviewer's private key file.")
+@click.option(
+    "--review-key",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="The reviewer's private key file.",
+)
 @pass_app
 def accept(app: App, audit_id: str, why: str, review_key: Path) -> None:
     """Accept an audit's findings as a reviewer."""
@@ -186,6 +235,8 @@ def accept(app: App, audit_id: str, why: str, review_key: Path) -> None:
         )
     app.emit(
         {"acceptance": record.id, "audit": found.id},
-        render.fields([("acceptance", render.short(record.id)), ("of audit", render.short(found.id))]),
+        render.fields(
+            [("acceptance", render.short(record.id)), ("of audit", render.short(found.id))]
+        ),
         next_step="evidence plan sft CONFIG",
     )

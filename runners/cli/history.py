@@ -81,7 +81,9 @@ def show(app: App, record: str, dsse: bool) -> None:
         return
     kinds = {item.id: item.kind for item in about if item is not None}
     app.emit(
-        found.as_dict(), _lines(found, kinds), next_step=f"evidence lineage {render.short(found.id)}"
+        found.as_dict(),
+        _lines(found, kinds),
+        next_step=f"evidence lineage {render.short(found.id)}",
     )
 
 
@@ -136,7 +138,9 @@ def _lines(record: Record, kinds: dict[str, str]) -> list[str]:
         ),
     ]
     if record.statement is not None:
-        lines.append(f"statement by {record.statement.key}, who saw {record.statement.seal.size} records")
+        lines.append(
+            f"statement by {record.statement.key}, who saw {record.statement.seal.size} records"
+        )
     for title, pairs in (("refs", refs), ("body", list(_flat(record.body)))):
         if pairs:
             lines += ["", render.Styled(title, bold=True)]

@@ -40,7 +40,12 @@ _FOLDER_MODE = 0o700
 @click.option("--owner", default="writer", show_default=True, help="Whose key the writer key is.")
 @pass_app
 def init(
-    app: App, directory: Path | None, origin: str, key_dir: Path | None, passphrase_env: str, owner: str
+    app: App,
+    directory: Path | None,
+    origin: str,
+    key_dir: Path | None,
+    passphrase_env: str,
+    owner: str,
 ) -> None:
     """Make a ledger, its root key and its writer key.
 
@@ -122,7 +127,10 @@ def _passphrase(app: App, variable: str) -> bytes | None:
     passphrase = app.passphrase(variable)
     if passphrase is None and variable != PASSPHRASE_VARIABLE:
         raise UsageError(
-            "KEY_LOCKED", f"{variable} holds no passphrase", field="--passphrase-env", hint=f"set {variable}"
+            "KEY_LOCKED",
+            f"{variable} holds no passphrase",
+            field="--passphrase-env",
+            hint=f"set {variable}",
         )
     return passphrase
 
@@ -132,10 +140,8 @@ def _refuse_inside(folder: Path, ledger: Path) -> None:
         raise UsageError("KEY_INSIDE_LEDGER", f"{folder} lies inside {ledger}", field="--key-dir")
 
 
-def _save_keys(
-    folder: Path, keys: list[tuple[PrivateKey, Path]], passphrase: bytes | None
-) -> None:
-    os.makedirs(folder, mode=_FOLDER_MODE, exist_ok=True)  # noqa: PTH103 - Path.mkdir gives parents no mode
+def _save_keys(folder: Path, keys: list[tuple[PrivateKey, Path]], passphrase: bytes | None) -> None:
+    os.makedirs(folder, mode=_FOLDER_MODE, exist_ok=True)
     for _, file in keys:
         if file.exists():
             raise UsageError("KEY_FILE_EXISTS", f"{file} exists", field="--key-dir")

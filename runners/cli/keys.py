@@ -258,7 +258,9 @@ def _public_file(path: Path) -> str:
             data = stream.read(_MAX_PUBLIC_FILE_BYTES)
     except FileNotFoundError:
         raise UsageError(
-            "KEY_MALFORMED", f"{str(path)[:80]!r} is neither 64 hex digits nor a file", field="PUBLIC"
+            "KEY_MALFORMED",
+            f"{str(path)[:80]!r} is neither 64 hex digits nor a file",
+            field="PUBLIC",
         ) from None
     if b"PRIVATE KEY" in data:
         raise EvidenceError(

@@ -29,7 +29,10 @@ REGISTRY: dict[str, dict[str, tuple[str, str]]] = {
     "The work": {
         "data": (f"{_HERE}.data:data", "Ingest, split and audit data"),
         "model": (f"{_HERE}.model:model", "Register models"),
-        "plan": (f"{_HERE}.plan:plan", "Prepare a run: every effective setting, before it does anything"),
+        "plan": (
+            f"{_HERE}.plan:plan",
+            "Prepare a run: every effective setting, before it does anything",
+        ),
         "run": (f"{_HERE}.run:run", "Launch runs and see how they stand"),
         "checkpoint": (f"{_HERE}.checkpoint:checkpoint", "List checkpoints"),
         "eval": (f"{_HERE}.evaluation:evaluation", "Put models to the same cases and compare them"),
@@ -41,7 +44,10 @@ REGISTRY: dict[str, dict[str, tuple[str, str]]] = {
         "show": (f"{_HERE}.history:show", "Show one record"),
         "lineage": (f"{_HERE}.lineage:lineage", "Show what a record rests on, or what rests on it"),
         "query": (f"{_HERE}.query:query", "Ask the ledger in SQL"),
-        "prove": (f"{_HERE}.seals:prove", "Prove that a record is under a seal, or check such a proof"),
+        "prove": (
+            f"{_HERE}.seals:prove",
+            "Prove that a record is under a seal, or check such a proof",
+        ),
         "verify": (f"{_HERE}.verify:verify", "Check everything again from the bytes"),
         "schema": (f"{_HERE}.schema:schema", "Show what a kind of record holds and needs"),
     },

@@ -18,7 +18,9 @@ def note(app: App, record: str, text: str, tags: tuple[str, ...]) -> None:
     """Record words about a record."""
     with app.open_ledger() as ledger:
         about = ledger.get(record)
-        made = ledger.append("note.added", {"text": text, "tags": list(tags)}, {"about": [about.id]})
+        made = ledger.append(
+            "note.added", {"text": text, "tags": list(tags)}, {"about": [about.id]}
+        )
     app.emit(
         {"note": made.id, "seq": made.seq, "about": about.id},
         [f"noted at seq {made.seq}, about {about.kind} {render.short(about.id)}"],

@@ -52,7 +52,10 @@ def declare(app: App, file: Path | None, template: bool, root_key: Path | None) 
         return
     if file is None:
         raise UsageError(
-            "USAGE", "a file is missing", field="FILE", hint="make one: evidence policy declare --template"
+            "USAGE",
+            "a file is missing",
+            field="FILE",
+            hint="make one: evidence policy declare --template",
         )
     body = read(file)
     with app.open_ledger() as ledger:

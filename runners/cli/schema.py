@@ -36,7 +36,11 @@ def _list(app: App) -> None:
 
     rows = [(kind, model.version, first_sentence(model)) for kind, model in KINDS.items()]
     app.emit(
-        {"kinds": [{"kind": kind, "schema": version, "about": text} for kind, version, text in rows]},
+        {
+            "kinds": [
+                {"kind": kind, "schema": version, "about": text} for kind, version, text in rows
+            ]
+        },
         render.table(("kind", "schema", "about"), rows, limit=100),
         next_step="evidence schema KIND",
     )
@@ -66,7 +70,11 @@ def _show(app: App, kind: str) -> None:
 
 def signers(rule: Rule) -> list[tuple[str, str]]:
     """Who must sign a kind: the writer's roles, and whose statement it carries."""
-    roles = "any enrolled key" if rule.roles == ("any",) else f"a key with role {' or '.join(rule.roles)}"
+    roles = (
+        "any enrolled key"
+        if rule.roles == ("any",)
+        else f"a key with role {' or '.join(rule.roles)}"
+    )
     statement = "none" if rule.statement is None else f"by a key with role {rule.statement}"
     return [("signed by", roles), ("statement", statement)]
 

@@ -60,7 +60,11 @@ def seal(app: App, out: Path | None) -> None:
 @click.option("--vkey", metavar="KEY", help="The seal key to trust, as NAME+ID+BASE64.")
 @click.option("--origin", metavar="NAME", help="The ledger to expect, with --public.")
 @click.option(
-    "--public", "publics", multiple=True, metavar="HEX", help="A seal key to trust; may be repeated."
+    "--public",
+    "publics",
+    multiple=True,
+    metavar="HEX",
+    help="A seal key to trust; may be repeated.",
 )
 @pass_app
 def prove(
@@ -106,7 +110,11 @@ def _prove(app: App, name: str, out: Path | None) -> None:
         "file": None if out is None else str(out),
     }
     lines = _lines(result) if out else proof.decode().splitlines()
-    app.emit(result, lines, next_step=f"evidence prove --check {out or 'FILE'} --vkey {keys[-1].encode()}")
+    app.emit(
+        result,
+        lines,
+        next_step=f"evidence prove --check {out or 'FILE'} --vkey {keys[-1].encode()}",
+    )
 
 
 def _check(app: App, path: Path, name: str | None, given: tuple[str, list[bytes]] | None) -> None:

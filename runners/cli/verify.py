@@ -38,7 +38,11 @@ _MAX_SEAL_BYTES = 1_000_000
     help="records: chain, signatures, rules, seals; blobs: also every byte and every number.",
 )
 @click.option(
-    "--root", "roots", multiple=True, metavar="KEYID", help="A root key that you trust; may be repeated."
+    "--root",
+    "roots",
+    multiple=True,
+    metavar="KEYID",
+    help="A root key that you trust; may be repeated.",
 )
 @click.option(
     "--expect-seal",
@@ -47,7 +51,10 @@ _MAX_SEAL_BYTES = 1_000_000
     help="A seal that the ledger must contain.",
 )
 @click.option(
-    "--workers", type=click.IntRange(min=1), metavar="N", help="Processes for signatures [all cores]."
+    "--workers",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Processes for signatures [all cores].",
 )
 @pass_app
 def verify(
@@ -156,7 +163,10 @@ def _blob_fields(report: Report) -> list[tuple[str, object]]:
     blobs = report.blobs
     replayed = ", ".join(f"{number} {kind}" for kind, number in sorted(report.replayed.items()))
     return [
-        ("blobs", f"{blobs.checked:,} checked, {blobs.withheld:,} withheld, {blobs.unread:,} unread"),
+        (
+            "blobs",
+            f"{blobs.checked:,} checked, {blobs.withheld:,} withheld, {blobs.unread:,} unread",
+        ),
         ("replayed", replayed or "nothing"),
     ]
 

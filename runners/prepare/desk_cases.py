@@ -129,41 +129,43 @@ class _PoolBuilder:
         twin = f"{request}-{cause}-{self.pool}-{pair}"
         choice = wordings(request, self.pool)
         wording_id, template, reason = choice[(pair + len(cause)) % len(choice)]
-        found = [
-            self._find(request, cause, refused=refused, reason=reason, salt=twin)
-            for refused in (False, True)
-        ]
+        found: list[tuple[Order, Call]] = []
+        for refused in (False, True):
+            avoid = found[0][0].order_id if found else ""
+            found += self._find(request, cause, avoid, refused=refused, reason=reason, salt=twin)
         # a pool may hold no order that fits (few gift cards are short); half a pair is no twin
-        for order, wanted in [pair for pair in found if pair is not None and None not in found]:
+        for order, wanted in found if len(found) == 2 else []:
             self.used[order.order_id] += 1
             said = _fill(template, wanted)
             yield Decision(order, wanted, said, wording_id, self.pool, twin)
 
     def _find(
-        self, request: str, cause: str, *, refused: bool, reason: str, salt: str
-    ) -> tuple[Order, Call] | None:
-        """The least used order that fits, with a call that its customer wants."""
+        self, request: str, cause: str, avoid: str, *, refused: bool, reason: str, salt: str
+    ) -> list[tuple[Order, Call]]:
+        """The least used order that fits, with a call that its customer wants; nothing if none fits."""
         target = cause if refused else None
-        foreign = refused and cause == "not_owner"
-        ordered = sorted(
-            self.orders, key=lambda order: (self.used[order.order_id], self._rank(salt, order))
-        )
-        for own in ordered:
-            order = self._foreign(own, salt) if foreign else own
-            options = wishes(order, request, reason, self._addresses(own, salt))
-            for wanted in sorted(options, key=lambda wish: self._rank(salt, order, wish.text())):
+        for own in self._by_use(salt):
+            if own.order_id == avoid:
+                continue
+            order = self._foreign(own, salt) if target == "not_owner" else own
+            places = self._addresses(own, salt) if request == "modify_address" else []
+            options = wishes(order, request, reason, places)
+            for wanted in sorted(options, key=lambda wish: self._rank(salt, own, wish.text())):
                 if cause == "low_balance" and wanted["pay_with"] != "gift card":
                     continue
                 if objection(order, wanted) == target and _alone(order, wanted, target):
-                    return order, wanted
-        return None
+                    return [(order, wanted)]
+        return []
+
+    def _by_use(self, salt: object) -> list[Order]:
+        return sorted(
+            self.orders, key=lambda order: (self.used[order.order_id], self._rank(salt, order))
+        )
 
     def _transfer(self, number: int) -> Decision:
         choice = wordings("transfer", self.pool)
         wording_id, template, _ = choice[number % len(choice)]
-        order = min(
-            self.orders, key=lambda order: (self.used[order.order_id], self._rank(number, order))
-        )
+        order = self._by_use(number)[0]
         self.used[order.order_id] += 1
         said = template.replace("{item}", order.items[0].name)
         return Decision(order, call("transfer"), said, wording_id, self.pool, None)

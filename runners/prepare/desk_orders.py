@@ -119,7 +119,7 @@ def _order(retail: Retail, order_id: str, methods: tuple[Method, ...]) -> Order:
 
 
 def _item(item: dict[str, Any]) -> Item:
-    options = tuple(f"{key} {value}" for key, value in item["options"].items())
+    options = tuple(f"{key}: {value}" for key, value in item["options"].items())
     return Item(item["item_id"], item["name"], _cents(item["price"]), options)
 
 

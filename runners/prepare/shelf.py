@@ -45,7 +45,9 @@ def model_folder(shelf: Path, model: Record) -> Path:
         EvidenceError: `MODEL_FILES_CHANGED`, the copy is not what was registered.
     """
     if model.body["hosted"]:
-        raise UsageError("MODEL_HOSTED", f"model {model.body['name']} is hosted and has no bytes here")
+        raise UsageError(
+            "MODEL_HOSTED", f"model {model.body['name']} is hosted and has no bytes here"
+        )
     tree = model.body["tree"]
     folder = place(shelf, tree)
     note = folder.with_suffix(".path")

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
 from runners.seeding import SEED_LIMIT
 from runners.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
 
 LINEAR_LAYERS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 
@@ -58,3 +62,13 @@ class SftSettings(Settings):
             message = "warmup_steps is not below steps"
             raise ValueError(message)
         return self
+
+
+def settings_from(values: Mapping[str, Any]) -> SftSettings:
+    """Supervised settings from a plain object; see `Settings.from_values`."""
+    return SftSettings.from_values(values)
+
+
+def read_settings(path: Path) -> SftSettings:
+    """Supervised settings from a TOML or JSON file; see `Settings.read`."""
+    return SftSettings.read(path)

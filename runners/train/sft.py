@@ -35,11 +35,11 @@ def train(channel: Channel, job: dict[str, Any]) -> dict[str, Any]:
         EvidenceError: the model or the rows are not what they should be.
         UsageError: a setting, a step without gradient, a supervisor that refuses; `SHORT_RUN`, fewer steps than planned.
     """
-    from ledger.errors import UsageError  # noqa: PLC0415 - after stdout belongs to the protocol
-    from runners.seeding import seed_everything  # noqa: PLC0415 - the same
-    from runners.train.config import SftSettings  # noqa: PLC0415 - the same
-    from runners.train.preflight import encode_rows, read_rows  # noqa: PLC0415 - the same
-    from runners.train.tokens import load_tokenizer  # noqa: PLC0415 - the same
+    from ledger.errors import UsageError
+    from runners.seeding import seed_everything
+    from runners.train.config import SftSettings
+    from runners.train.preflight import encode_rows, read_rows
+    from runners.train.tokens import load_tokenizer
 
     settings = SftSettings.from_values(job["settings"])
     tokenizer = load_tokenizer(Path(job["model"]["path"]))
@@ -64,12 +64,12 @@ def build(
     channel: Channel, job: dict[str, Any], settings: SftSettings, encoded: Encoded, tokenizer: Any
 ) -> Any:
     """The trainer on a freshly loaded model with a fresh adapter, and the data in the order of the steps."""
-    from datasets import Dataset  # noqa: PLC0415 - loads pyarrow and torch
-    from peft import get_peft_model  # noqa: PLC0415 - loads torch
+    from datasets import Dataset
+    from peft import get_peft_model
 
-    from runners.loading import load_model  # noqa: PLC0415 - loads torch
-    from runners.train.order import micro_batches  # noqa: PLC0415 - beside its use
-    from runners.train.trainer import Collator, LedgerSFTTrainer  # noqa: PLC0415 - loads torch
+    from runners.loading import load_model
+    from runners.train.order import micro_batches
+    from runners.train.trainer import Collator, LedgerSFTTrainer
 
     model = get_peft_model(load_model(job["model"], settings.dtype), adapter_config(job, settings))
     # The adapter's file names the base model; the library would write this machine's path to it.
@@ -96,7 +96,7 @@ def build(
 
 def adapter_config(job: dict[str, Any], settings: SftSettings) -> Any:
     """The LoRA adapter of the settings."""
-    from peft import LoraConfig  # noqa: PLC0415 - loads torch
+    from peft import LoraConfig
 
     return LoraConfig(
         r=settings.lora_rank,
@@ -115,8 +115,8 @@ def layers(job: dict[str, Any], settings: SftSettings) -> list[int]:
     Raises:
         UsageError: `SETTING_INVALID`, the model has fewer layers than `first_layer`.
     """
-    from ledger.canonical import loads  # noqa: PLC0415 - beside its use
-    from ledger.errors import UsageError  # noqa: PLC0415 - the same
+    from ledger.canonical import loads
+    from ledger.errors import UsageError
 
     count = int(
         loads((Path(job["model"]["path"]) / "config.json").read_bytes())["num_hidden_layers"]
@@ -132,8 +132,8 @@ def layers(job: dict[str, Any], settings: SftSettings) -> list[int]:
 
 def arguments(job: dict[str, Any], settings: SftSettings) -> Any:
     """The library's arguments, each one that matters said outright."""
-    import torch  # noqa: PLC0415 - only children load torch
-    from trl.trainer.sft_config import SFTConfig  # noqa: PLC0415 - loads torch
+    import torch
+    from trl.trainer.sft_config import SFTConfig
 
     return SFTConfig(
         output_dir=job["output"],
@@ -169,7 +169,7 @@ def arguments(job: dict[str, Any], settings: SftSettings) -> Any:
 
 def start_fields(trainer: Any, encoded: Encoded, settings: SftSettings) -> dict[str, Any]:
     """What a `start` event says: rows, weights before the first step, versions, machine, threads."""
-    from runners.environment import library_versions, machine  # noqa: PLC0415 - beside its use
+    from runners.environment import library_versions, machine
 
     trainable = sum(
         parameter.numel() for parameter in trainer.model.parameters() if parameter.requires_grad

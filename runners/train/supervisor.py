@@ -266,5 +266,5 @@ def start_token(pid: int) -> str:
     """What tells this process from a later one with the same number: its start in clock ticks since boot."""
     stat = Path(f"/proc/{pid}/stat")
     if not stat.exists():
-        return "unknown"
+        return "gone" if Path("/proc/self").exists() else "unknown"
     return stat.read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()[19]

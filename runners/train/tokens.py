@@ -56,7 +56,7 @@ class EncodedRow:
 
 def load_tokenizer(folder: Path) -> Tokenizer:
     """The fast tokenizer of a model folder, from its own files and without any code of theirs."""
-    from transformers import PreTrainedTokenizerFast  # noqa: PLC0415 - a second to load, and only here
+    from transformers import PreTrainedTokenizerFast
 
     loaded = PreTrainedTokenizerFast.from_pretrained(
         folder, local_files_only=True, trust_remote_code=False

@@ -32,7 +32,7 @@ _TURN_FIELDS = {
 }
 
 
-class Refused(Exception):  # noqa: N818 - a verdict on a row, caught where the row is parsed
+class Refused(Exception):
     """A row breaks a rule: `reason` is one of `verifiers.data.rows.REASONS`."""
 
     def __init__(self, reason: str, message: str) -> None:

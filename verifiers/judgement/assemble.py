@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from verifiers.judgement.comparison import Arm, derive_comparison
-from verifiers.judgement.outcomes import derive_evaluation, derive_verdicts
-from verifiers.judgement.promotion import PromotionDecision, PromotionEvidence, decide_promotion
 from verifiers.judgement.gate_evidence import Evidence, SeedEvidence, limits
 from verifiers.judgement.gates import decide_gates
+from verifiers.judgement.outcomes import derive_evaluation, derive_verdicts
+from verifiers.judgement.promotion import PromotionDecision, PromotionEvidence, decide_promotion
 from verifiers.judgement.resampling import generator
 from verifiers.rewards import desk_baselines
 
@@ -38,9 +38,13 @@ DEFAULT_POLICY: dict[str, Any] = {
 """The floors where none were declared; `evidence policy declare` can set others."""
 
 
-def verdicts_of(protocol: Record, arm: Record, raw_pass: Mapping[str, Any], view: View) -> tuple[list[dict[str, Any]], int]:
+def verdicts_of(
+    protocol: Record, arm: Record, raw_pass: Mapping[str, Any], view: View
+) -> tuple[list[dict[str, Any]], int]:
     """Verdict lines of one pass over an arm, and how many are undecided."""
-    return derive_verdicts(_cases(protocol, view), _transcripts(arm, view), raw_pass, _rubric(protocol, view) or {})
+    return derive_verdicts(
+        _cases(protocol, view), _transcripts(arm, view), raw_pass, _rubric(protocol, view) or {}
+    )
 
 
 def raw_pass(record: Record, view: View) -> dict[str, Any]:
@@ -66,9 +70,7 @@ def evaluation_of(
     )
 
 
-def comparison_of(
-    baseline: Record, evaluations: Sequence[Record], view: View
-) -> dict[str, Any]:
+def comparison_of(baseline: Record, evaluations: Sequence[Record], view: View) -> dict[str, Any]:
     """The body of `comparison.made` for evaluations of one protocol.
 
     Raises:
@@ -103,11 +105,21 @@ def baselines_of(
         "record_ignored": sum(ignored.values()) / total,
         "refusals": desk_baselines.refusals(outcomes) / total,
         "right_refusals": desk_baselines.right_refusals(desk) / total,
-        **({"twins": right / twins, "twins_record_ignored": ignoring_right / twins} if twins else {}),
+        **(
+            {"twins": right / twins, "twins_record_ignored": ignoring_right / twins}
+            if twins
+            else {}
+        ),
     }
 
 
-def promotion_of(checkpoint: Record, policy: Mapping[str, Any] | None, comparisons: Sequence[Record], tree_found: str | None, view: View) -> PromotionDecision:
+def promotion_of(
+    checkpoint: Record,
+    policy: Mapping[str, Any] | None,
+    comparisons: Sequence[Record],
+    tree_found: str | None,
+    view: View,
+) -> PromotionDecision:
     """Whether a checkpoint may be promoted on what the ledger holds: a decision with every reason.
 
     The gate is decided on the comparisons that are named, one training seed for each run, so that a
@@ -117,7 +129,9 @@ def promotion_of(checkpoint: Record, policy: Mapping[str, Any] | None, compariso
     seeds = [item for record in comparisons for item in _seed_evidence(checkpoint, record, view)]
     gate = None
     if seeds:
-        qualified = all(_judge_qualified(view.ref(record, "baseline"), view) for record in comparisons)
+        qualified = all(
+            _judge_qualified(view.ref(record, "baseline"), view) for record in comparisons
+        )
         gate = decide_gates(Evidence(seeds, qualified), limits(floors), generator(GATE_SEED))
     evidence = PromotionEvidence(
         checkpoint=checkpoint.id,

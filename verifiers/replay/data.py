@@ -30,7 +30,9 @@ def dataset(record: Record, view: View) -> None:
 def _from_sources(record: Record, view: View) -> None:
     body = record.body
     contents = (view.bytes(source.body["content"]) for source in view.refs(record, "source"))
-    parsed = parse_rows(data if data.endswith(b"\n") or not data else data + b"\n" for data in contents)
+    parsed = parse_rows(
+        data if data.endswith(b"\n") or not data else data + b"\n" for data in contents
+    )
     expect("DATASET_WRONG", "rows", view.bytes(body["rows"]), _lines(parsed.rows))
     expect("DATASET_WRONG", "rejected", body["rejected"], len(parsed.rejects))
     expect("DATASET_WRONG", "reasons", body["reasons"], parsed.reasons)

@@ -47,16 +47,18 @@ def arm(record: Record, view: View) -> None:
     body = record.body
     lines = list(view.lines(body["transcripts"]))
     expect("EVALUATION_WRONG", "cases", body["cases"], len(lines))
-    expect("EVALUATION_WRONG", "tokens", body["tokens"], sum(len(line["token_ids"]) for line in lines))
-    expect("EVALUATION_WRONG", "truncated", body["truncated"], sum(line["truncated"] for line in lines))
+    expect(
+        "EVALUATION_WRONG", "tokens", body["tokens"], sum(len(line["token_ids"]) for line in lines)
+    )
+    expect(
+        "EVALUATION_WRONG", "truncated", body["truncated"], sum(line["truncated"] for line in lines)
+    )
     expect("EVALUATION_WRONG", "prompts", body["prompts"], prompts_digest(lines))
-    named = record.ref("checkpoint") or str(record.ref("model"))
-    expect("EVALUATION_WRONG", "weights", body["weights"], view.get(named).body["tree"])
 
 
 def prompts_digest(lines: list[dict[str, str]]) -> str:
     """One digest over the prompts of an arm, in the order of its cases."""
-    return sha256("\n".join(f"{line['case']} {line['prompt_digest']}" for line in lines).encode())
+    return sha256("\n".join(line["prompt_digest"] for line in lines).encode())
 
 
 def judge_pass(record: Record, view: View) -> None:

@@ -59,7 +59,10 @@ def checkpoint(record: Record, view: View) -> None:
     if body["hosted"] is not None:
         return
     contents = {item["path"]: view.blobs.read(item["digest"]) for item in body["files"]}
-    entries = [FileEntry(item["path"], len(contents[item["path"]]), item["digest"]) for item in body["files"]]
+    entries = [
+        FileEntry(item["path"], len(contents[item["path"]]), item["digest"])
+        for item in body["files"]
+    ]
     expect("CHECKPOINT_WRONG", "tree", body["tree"], tree_digest(entries))
     if body["state"]["scheme"] == "tensors" and ADAPTER_FILE in contents:
         state = file_state_digest(BytesIO(contents[ADAPTER_FILE]))

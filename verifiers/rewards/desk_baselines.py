@@ -32,7 +32,9 @@ def record_ignored(cases: Iterable[Mapping[str, Any]]) -> dict[str, bool]:
     }
 
 
-def twin_accuracy(cases: Iterable[Mapping[str, Any]], success: Mapping[str, bool]) -> tuple[int, int]:
+def twin_accuracy(
+    cases: Iterable[Mapping[str, Any]], success: Mapping[str, bool]
+) -> tuple[int, int]:
     """In how many twins every case succeeded, and how many twins there are.
 
     A twin counts only where at least two of its cases are among `cases`.

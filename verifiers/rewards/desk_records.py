@@ -19,7 +19,7 @@ _T = TypeVar("_T", str, int, bool, list[Any], dict[str, Any])
 
 @dataclass(frozen=True)
 class Item:
-    """One item of the order; `options` as `key value` pairs in the shop's order."""
+    """One item of the order; `options` as `key: value` texts in the shop's order."""
 
     item_id: str
     name: str
@@ -29,7 +29,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Offer:
-    """Another variant of an item in the order that differs in one option, `change`."""
+    """Another variant of an item in the order that differs in one option; `change` is its `key value`."""
 
     item: str
     change: str

@@ -149,7 +149,15 @@ def _modified(order: Order, done: Call) -> Order:
 
 
 def _varied(item: Item, offer: Offer) -> Item:
-    return replace(item, item_id=offer.item_id, price_cents=offer.price_cents)
+    changed = [option for option in item.options if offer.change.startswith(_key(option) + " ")]
+    key = max((_key(option) for option in changed), key=len, default="")
+    new = f"{key}: {offer.change[len(key) + 1 :]}"
+    options = tuple(new if _key(option) == key else option for option in item.options)
+    return replace(item, item_id=offer.item_id, price_cents=offer.price_cents, options=options)
+
+
+def _key(option: str) -> str:
+    return option.partition(": ")[0]
 
 
 def _words(done: Call) -> tuple[str, ...]:

@@ -25,10 +25,10 @@ INSERT OR REPLACE INTO edges VALUES (?, ?, ?);
 -- name: seq_of
 SELECT seq FROM ids WHERE id = ?;
 -- name: ids_between
-SELECT id, seq FROM ids WHERE id >= ? AND id <= ? LIMIT 3;
+SELECT seq FROM ids WHERE id >= ? AND id <= ? LIMIT 3;
 -- name: seqs_of_kind
 SELECT seq FROM kinds WHERE kind = ? ORDER BY seq;
 -- name: last_of_kind
 SELECT seq FROM kinds WHERE kind = ? AND seq < ? ORDER BY seq DESC LIMIT 1;
 -- name: referrers
-SELECT role, source FROM edges WHERE target = ? ORDER BY source, role;
+SELECT source, role FROM edges WHERE target = ? ORDER BY source, role;

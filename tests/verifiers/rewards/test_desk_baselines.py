@@ -46,7 +46,13 @@ def test_a_twin_counts_whole():
 
 def test_refusals_are_counted_as_given_and_as_right():
     """Refusals that a model gave and refusals that were right are two figures."""
-    answers = [CANCEL.text(), refusal("not_owner").text(), "prose", refusal("wrong_status").text(), ""]
+    answers = [
+        CANCEL.text(),
+        refusal("not_owner").text(),
+        "prose",
+        refusal("wrong_status").text(),
+        "",
+    ]
     given = [outcome(case, text) for case, text in zip(CASES, answers, strict=True)]
     assert (refusals(given), right_refusals(CASES)) == (2, 3)
 

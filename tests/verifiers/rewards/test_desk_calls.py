@@ -21,7 +21,6 @@ NO_CALLS = [
     ("NaN", '{"tool":"cancel","reason":NaN}', "not_json"),
     ("one key twice", '{"tool":"refuse","tool":"cancel","reason":"no longer needed"}', "not_json"),
     ("nested too deep", '{"tool":[[[[1]]]]}', "not_json"),
-    ("lone surrogate", '{"tool":"cancel","reason":"\ud800"}', "not_json"),
     ("a list", f"[{CANCEL}]", "not_an_object"),
     ("a string", '"cancel"', "not_an_object"),
     ("a number", "7", "not_an_object"),
@@ -38,23 +37,29 @@ NO_CALLS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "reason"), [case[1:] for case in NO_CALLS], ids=[c[0] for c in NO_CALLS])
+@pytest.mark.parametrize(
+    ("text", "reason"), [case[1:] for case in NO_CALLS], ids=[c[0] for c in NO_CALLS]
+)
 def test_what_is_no_call(text, reason):
     """A text that is not exactly one well-formed call is no call, and the reason is named."""
-    found = parse_call(text.encode("utf-8", "replace").decode() if "\ud800" in text else text)
-    assert isinstance(found, NoCall) or "\ud800" in text
-    if isinstance(found, NoCall):
-        assert found.reason == reason
+    assert parse_call(text) == NoCall(reason)
 
 
-def test_a_lone_surrogate_escape_is_no_call():
-    """An escape that stands for half a character is refused as JSON."""
+def test_half_a_character_is_no_call():
+    """Half a character is refused as an escape, and is no reason of the policy's as it is."""
     assert parse_call('{"tool":"cancel","reason":"\\ud800"}') == NoCall("not_json")
+    assert parse_call('{"tool":"cancel","reason":"\ud800"}') == call("cancel", reason="?")
 
 
 @pytest.mark.parametrize(
     "text",
-    [CANCEL, f"  {CANCEL}\n", f"```json\n{CANCEL}\n```", f"```\n{CANCEL}\n```", '{ "reason" : "no longer needed", "tool" : "cancel" }'],
+    [
+        CANCEL,
+        f"  {CANCEL}\n",
+        f"```json\n{CANCEL}\n```",
+        f"```\n{CANCEL}\n```",
+        '{ "reason" : "no longer needed", "tool" : "cancel" }',
+    ],
     ids=["plain", "white space", "json fence", "bare fence", "other order"],
 )
 def test_forms_of_one_call(text):
@@ -84,7 +89,13 @@ def test_deep_brackets_raise_nothing():
 
 @pytest.mark.parametrize(
     "value",
-    [None, {}, {"tool": "cancel"}, {"tool": "x", "arguments": {}}, {"tool": "cancel", "arguments": []}],
+    [
+        None,
+        {},
+        {"tool": "cancel"},
+        {"tool": "x", "arguments": {}},
+        {"tool": "cancel", "arguments": []},
+    ],
     ids=["none", "empty", "no arguments", "no such tool", "arguments as a list"],
 )
 def test_a_broken_call_in_a_case(value):

@@ -33,7 +33,9 @@ OUTCOMES = [
 
 
 @pytest.mark.parametrize(
-    ("case", "text", "success", "violations"), [c[1:] for c in OUTCOMES], ids=[c[0] for c in OUTCOMES]
+    ("case", "text", "success", "violations"),
+    [c[1:] for c in OUTCOMES],
+    ids=[c[0] for c in OUTCOMES],
 )
 def test_outcomes(case, text, success, violations):
     """Only the end that the right call leads to is a success; forbidden and unasked actions are violations."""

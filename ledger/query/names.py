@@ -1,0 +1,57 @@
+"""What the tables are called; apart from `tables`, so that listing them loads no Arrow."""
+
+from __future__ import annotations
+
+RECORDS = "records"
+EDGES = "edges"
+
+TABLES: dict[str, str] = {
+    "ledger.created": "ledgers",
+    "key.enrolled": "keys",
+    "key.revoked": "revocations",
+    "root.rotated": "rotations",
+    "policy.declared": "policies",
+    "ledger.restored": "restores",
+    "snapshot.recorded": "snapshots",
+    "note.added": "notes",
+    "source.ingested": "sources",
+    "dataset.parsed": "datasets",
+    "split.declared": "splits",
+    "leakage.audited": "audits",
+    "leakage.accepted": "acceptances",
+    "reward.audited": "rewards",
+    "model.registered": "models",
+    "plan.prepared": "plans",
+    "run.launched": "runs",
+    "run.resumed": "resumptions",
+    "run.stop_requested": "stop_requests",
+    "run.ended": "run_ends",
+    "run.reconciled": "reconciliations",
+    "rollout.group": "groups",
+    "rollout.rejected": "rejected_groups",
+    "batch.built": "batches",
+    "update.acknowledged": "updates",
+    "checkpoint.published": "checkpoints",
+    "checkpoint.restored": "checkpoint_restores",
+    "operation.intended": "operations",
+    "operation.settled": "settlements",
+    "study.registered": "studies",
+    "protocol.registered": "protocols",
+    "judge.qualified": "judges",
+    "arm.transcribed": "arms",
+    "judge.passed": "passes",
+    "evaluation.completed": "evaluations",
+    "comparison.made": "comparisons",
+    "candidate.nominated": "nominations",
+    "test.reviewed": "test_reviews",
+    "check.reproduced": "checks",
+    "gate.decided": "gates",
+    "promotion.approved": "approvals",
+    "promotion.granted": "promotions",
+    "promotion.refused": "refusals",
+    "promotion.withdrawn": "withdrawals",
+    "blob.withheld": "withheld",
+}
+"""Kind -> table."""
+
+ALL_TABLES = (RECORDS, EDGES, *TABLES.values())

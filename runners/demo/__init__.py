@@ -1,0 +1,1 @@
+"""The demo: a story told by the public commands."""
