@@ -218,7 +218,7 @@ class Ledger:
         with self._queue_lock:
             self._queue.append(waiting)
         with self._commit_lock:
-            if not waiting.done:
+            while not waiting.done:  # one group may be full before it reaches this one
                 self._commit_group()
         return _outcome(waiting)
 
@@ -427,6 +427,7 @@ class Ledger:
                 self.store.append([_row(record) for record in admitted])
         except LedgerError as error:
             self._chain = None
+            self._cache.clear()  # what was admitted here was rolled back and must not be found
             for waiting in group:
                 waiting.record, waiting.error = None, waiting.error or error
             admitted = []
@@ -465,7 +466,7 @@ class Ledger:
         key = self._writer()
         model = KINDS.get(draft.kind)
         entry = records.build_entry(
-            ledger=self._origin if chain.size == 0 else chain.state.origin,
+            ledger=self.origin if chain.size == 0 else chain.state.origin,
             seq=chain.size,
             prev=chain.last_id,
             kind=draft.kind,
@@ -556,6 +557,7 @@ class Ledger:
         if record is None or record.kind != "snapshot.recorded":
             return None
         try:
+            records.check_body(record.kind, record.schema, record.body)
             state = State.from_bytes(self.blobs.read(record.body["state"]["digest"]))
             tree = CompactRange.from_hashes(
                 seq, [bytes.fromhex(item) for item in record.body["tree"]]

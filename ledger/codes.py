@@ -686,4 +686,10 @@ CODES: dict[str, Code] = {
         "nothing is missing for a promotion, and this command only records refusals",
         "have reviewers and the promote key sign: see docs/spec/rules.md, G4",
     ),
+    "EVALUATION_FAILED": Code(
+        "a model could not be put through a protocol; nothing was counted", "read the log that the message names"
+    ),
+    "JUDGE_UNQUALIFIED": Code(
+        "a judge pass claims a qualification that no record gives", "record it as not qualified"
+    ),
 }

@@ -218,6 +218,7 @@ _ROWS = (
         {
             "protocol": one("protocol.registered", by="evidence eval register CONFIG"),
             "arm": one("arm.transcribed", by="evidence eval run PROTOCOL"),
+            "qualification": maybe("judge.qualified"),
         },
     ),
     Rule(

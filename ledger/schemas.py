@@ -57,10 +57,23 @@ def entry_schema(kind: str) -> Schema:
         "title": kind,
         "description": first_sentence(model),
         "type": "object",
-        "properties": properties,
+        "properties": {name: without_titles(item) for name, item in properties.items()},
         "required": required,
         "additionalProperties": False,
-        "$defs": _reached(properties, definitions),
+        "$defs": without_titles(_reached(properties, definitions)),
+    }
+
+
+def without_titles(value: Any) -> Any:
+    """A schema without the titles that pydantic makes out of field names; a field `title` stays."""
+    if isinstance(value, list):
+        return [without_titles(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        name: without_titles(item)
+        for name, item in value.items()
+        if not (name == "title" and isinstance(item, str))
     }
 
 
@@ -103,7 +116,7 @@ def flat_properties(model: type[BaseModel]) -> list[tuple[tuple[str, ...], Schem
 def in_words(schema: Schema) -> str:
     """A field's type for a person, e.g. `list of digest` or `real or null`."""
     if "$ref" in schema:
-        return schema["$ref"].rsplit("/", 1)[1].lower()
+        return str(schema["$ref"]).rsplit("/", 1)[1].lower()
     if "anyOf" in schema:
         return " or ".join(dict.fromkeys(in_words(option) for option in schema["anyOf"]))
     if "const" in schema:

@@ -67,7 +67,8 @@ def merge_adapter(model: PreTrainedModel, adapter: Mapping[str, Any] | None) -> 
         EvidenceError: `MODEL_FILES_CHANGED`, `CHECKPOINT_CHANGED` or `UNSAFE_PATH`: it is not that checkpoint.
     """
     if adapter is None:
-        return model.eval()
+        model.train(mode=False)
+        return model
     folder = Path(adapter["path"])
     check_unchanged(folder, adapter["files"])
     found = adapter_state_digest(folder)
@@ -78,8 +79,10 @@ def merge_adapter(model: PreTrainedModel, adapter: Mapping[str, Any] | None) -> 
             expected=adapter["state"],
             actual=found,
         )
-    merged: PreTrainedModel = PeftModel.from_pretrained(model, folder).merge_and_unload()
-    return merged.eval()
+    adapted: Any = PeftModel.from_pretrained(model, folder)
+    merged: PreTrainedModel = adapted.merge_and_unload()
+    merged.train(mode=False)
+    return merged
 
 
 def tensors_digest(tensors: Iterable[tuple[str, torch.Tensor]]) -> str:

@@ -64,7 +64,7 @@ def _arm(context: Context) -> None:
 
 
 def _pass(context: Context) -> None:
-    """E3: a pass is of an arm of its own protocol, of a kind that the protocol names."""
+    """E3: a pass is of its protocol's arm and pass kinds; qualified only by a record that says so."""
     body = cast("JudgePassed", context.body)
     protocol = context.need("protocol")
     _same_protocol(context, "arm")
@@ -75,6 +75,20 @@ def _pass(context: Context) -> None:
             field="body.pass_kind",
             expected=", ".join(protocol.body["passes"]),
             actual=body.pass_kind,
+        )
+    found = context.ref("qualification")
+    qualified = (
+        found is not None
+        and found.body["qualified"]
+        and found.ref("model") == protocol.ref("judge")
+    )
+    if body.qualified != qualified:
+        raise context.fail(
+            "JUDGE_UNQUALIFIED",
+            "qualified holds exactly where the qualification of this protocol's judge is named",
+            field="body.qualified",
+            expected=str(qualified).lower(),
+            actual=str(body.qualified).lower(),
         )
 
 

@@ -7,7 +7,7 @@ SELECT may hold an INSERT in a WITH. Trusted for: nothing but the answer's truth
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import math
 import re
 from typing import TYPE_CHECKING, Any
@@ -143,6 +143,6 @@ def _plain(value: Any, depth: int) -> Any:
 
 
 _CONVERT: tuple[tuple[type | tuple[type, ...], Callable[[Any], str]], ...] = (
-    ((datetime.datetime, datetime.date, datetime.time), lambda value: value.isoformat()),
+    ((dt.datetime, dt.date, dt.time), lambda value: value.isoformat()),
     ((bytes, bytearray, memoryview), lambda value: bytes(value).hex()),
 )

@@ -168,11 +168,8 @@ def _stretches(graph: Graph) -> list[list[str]]:
         if edge.source in foldable and edge.target in foldable:
             near[edge.source].append(edge.target)
             near[edge.target].append(edge.source)
-    parts, left = [], set(foldable)
-    for name in foldable:
-        if name in left:
-            parts.append(_connected(name, near, left))
-    return parts
+    left = set(foldable)
+    return [_connected(name, near, left) for name in foldable if name in left]
 
 
 def _foldable(graph: Graph) -> list[str]:

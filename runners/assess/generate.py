@@ -164,6 +164,7 @@ def _until_end(ids: list[int], ends: frozenset[int]) -> list[int]:
 
 
 def end_ids(model: Any) -> frozenset[int]:
+    """The token ids that end the model's answer."""
     ends = model.generation_config.eos_token_id
     return frozenset([ends] if isinstance(ends, int) else ends or [])
 

@@ -65,11 +65,11 @@ class LazyGroup(Group):
         self.registry = registry
         self._flat = {name: row for rows in registry.values() for name, row in rows.items()}
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """Every name, in the registry's order."""
         return list(self._flat)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
         """Import and return a command."""
         if cmd_name not in self._flat:
             return None
@@ -78,7 +78,7 @@ class LazyGroup(Group):
         assert isinstance(command, click.Command)
         return command
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
         """The commands by section, from the registry alone: nothing is imported."""
         for title, rows in self.registry.items():
             with formatter.section(title):
@@ -136,7 +136,8 @@ def _stores(attribute: str) -> Callable[[click.Context, click.Parameter, Any], N
 def _write_options(
     command: click.Command, ctx: click.Context, formatter: click.HelpFormatter
 ) -> None:
-    own, shared = [], []
+    own: list[tuple[str, str]] = []
+    shared: list[tuple[str, str]] = []
     names = {"--ledger", "--key", "--json", "--help"}
     for param in command.get_params(ctx):
         row = param.get_help_record(ctx)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import secrets
 from pathlib import Path
@@ -141,7 +140,7 @@ def _refuse_inside(folder: Path, ledger: Path) -> None:
 
 
 def _save_keys(folder: Path, keys: list[tuple[PrivateKey, Path]], passphrase: bytes | None) -> None:
-    os.makedirs(folder, mode=_FOLDER_MODE, exist_ok=True)
+    folder.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
     for _, file in keys:
         if file.exists():
             raise UsageError("KEY_FILE_EXISTS", f"{file} exists", field="--key-dir")

@@ -53,7 +53,7 @@ def list_keys(app: App) -> None:
         for name, item in state.keys.items()
     ]
     rows = [
-        (name, ", ".join(item.roles), item.owner, item.from_seq, _until(item.until_seq))
+        (name, ", ".join(item.roles), item.owner, item.from_seq, item.until_seq)
         for name, item in state.keys.items()
     ]
     app.emit(
@@ -239,10 +239,6 @@ def _state(
     return ledger.append_stated(kind, body, {}, signer=signer, nonce=secrets.token_hex(16))
 
 
-def _until(seq: int | None) -> str:
-    return "" if seq is None else str(seq)
-
-
 def _public_key(text: str) -> bytes:
     """A raw public key from 64 hex digits or from a file that holds them."""
     if not re.fullmatch(r"[0-9a-f]{64}", text):
@@ -280,7 +276,12 @@ def _find(state: State, name: str) -> str:
     digits = name.removeprefix("ed25519:")
     found = [item for item in state.keys if item.removeprefix("ed25519:").startswith(digits)]
     if len(digits) < 6 or not found:
-        raise UsageError("KEY_UNKNOWN", f"no key {name[:80]!r} in this ledger", field="KEY")
+        raise UsageError(
+            "KEY_UNKNOWN",
+            f"no key {name[:80]!r} in this ledger",
+            field="KEY",
+            hint="evidence key list",
+        )
     if len(found) > 1:
         raise UsageError("REF_AMBIGUOUS", f"{name!r} fits several keys", field="KEY")
     return found[0]

@@ -91,10 +91,7 @@ def _parse(path: Path) -> dict[str, Any]:
         data = stream.read(MAX_FILE_BYTES + 1)
     if len(data) > MAX_FILE_BYTES:
         raise EvidenceError("TOO_LARGE", f"{path} has more than {MAX_FILE_BYTES} bytes")
-    if path.suffix == ".json":
-        value = canonical.loads(data)
-    else:
-        value = _toml(path, data)
+    value = canonical.loads(data) if path.suffix == ".json" else _toml(path, data)
     if not isinstance(value, dict):
         raise EvidenceError("BODY_INVALID", f"{path} holds no table of floors")
     return value

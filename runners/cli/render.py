@@ -7,7 +7,7 @@ to the terminal cleans each line. Colour is added after that, never read from th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import click
 
@@ -26,7 +26,7 @@ class Styled(str):
 
     style: dict[str, Any]
 
-    def __new__(cls, text: str, **style: Any) -> Styled:
+    def __new__(cls, text: str, **style: Any) -> Self:
         """A line of this text in this style."""
         line = super().__new__(cls, text)
         line.style = style
@@ -34,7 +34,7 @@ class Styled(str):
 
 
 def clean(text: str) -> str:
-    """The text with every unprintable character written as `\\xNN`, `\\uNNNN` or `\\UNNNNNNNN`."""
+    r"""The text with every unprintable character written as `\xNN`, `\uNNNN` or `\UNNNNNNNN`."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else _escaped(char) for char in text)

@@ -104,13 +104,12 @@ def _read_seal(path: Path) -> bytes:
 
 
 def _progress(step: Callable[[int], None]) -> Callable[[str, int, int], None]:
-    seen = {"stage": "", "done": 0}
+    last = ("", 0)
 
     def report(stage: str, done: int, _total: int) -> None:
-        if stage != seen["stage"]:
-            seen.update(stage=stage, done=0)
-        step(done - int(seen["done"]))
-        seen["done"] = done
+        nonlocal last
+        step(done - (last[1] if stage == last[0] else 0))
+        last = (stage, done)
 
     return report
 

@@ -116,7 +116,7 @@ class LedgerSFTTrainer(SFTTrainer):
         Several processes take the library's too: their gradients meet in the wrapped model's forward pass.
         """
         if self.settings.loss == "stock" or self.accelerator.num_processes > 1:
-            return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)
+            return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)  # type: ignore[no-untyped-call]  # the library has no types
         lengths = inputs["attention_mask"].sum(dim=1).tolist()
         found = labelled_loss(
             self.adapted.get_base_model(), inputs["input_ids"], inputs["labels"], lengths
@@ -126,7 +126,7 @@ class LedgerSFTTrainer(SFTTrainer):
 
     def training_step(self, *args: Any, **options: Any) -> torch.Tensor:
         """One micro-batch; its share of the step's loss is added up."""
-        loss: torch.Tensor = super().training_step(*args, **options)
+        loss: torch.Tensor = super().training_step(*args, **options)  # type: ignore[no-untyped-call]  # the same
         self.step_loss += loss.item()
         return loss
 
@@ -136,7 +136,7 @@ class LedgerSFTTrainer(SFTTrainer):
         Raises:
             UsageError: `BAD_GRADIENT`, it is zero or not finite.
         """
-        norm = super()._get_grad_norm(model, grad_norm=grad_norm)
+        norm = super()._get_grad_norm(model, grad_norm=grad_norm)  # type: ignore[no-untyped-call]  # the same
         self.step_norm = float(norm)
         if not (math.isfinite(self.step_norm) and self.step_norm > 0):
             step = self.state.global_step + 1

@@ -8,6 +8,8 @@ from typing import Any
 from ledger.canonical import loads
 from ledger.errors import EvidenceError
 
+MAX_DIGITS = 40
+
 
 def loads_unique(data: bytes, max_depth: int) -> Any:
     """The value of JSON bytes whose objects name each key once.
@@ -20,7 +22,14 @@ def loads_unique(data: bytes, max_depth: int) -> Any:
             `DUPLICATE_KEY`, an object names one key twice.
     """
     loads(data, max_depth)
-    return json.loads(data, object_pairs_hook=_unique)
+    return json.loads(data, object_pairs_hook=_unique, parse_int=_integer)
+
+
+def _integer(text: str) -> int:
+    """An integer of a length that Python converts; longer ones cost quadratic time or raise."""
+    if len(text) > MAX_DIGITS:
+        raise EvidenceError("NOT_CANONICAL", f"an integer has {len(text)} digits")
+    return int(text)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

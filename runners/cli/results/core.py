@@ -1,0 +1,255 @@
+"""Results of the commands about the ledger itself."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from runners.cli.results.base import Id, Key, Number, OpenResult, Result, Root
+
+
+class Init(Result):
+    """`evidence init`; `seal` is the signed note."""
+
+    ledger: str
+    id: Id
+    origin: str
+    root_key: Key
+    root_key_file: str
+    writer_key: Key
+    writer_key_file: str
+    writer_roles: list[str]
+    seal: str
+
+
+class EnrolledKey(Result):
+    """A key and its window; `until_seq` is the first seq at which it no longer signs."""
+
+    key: Key
+    public_key: Root
+    roles: list[str]
+    owner: str
+    from_seq: Number
+    until_seq: Number | None
+
+
+class KeyList(Result):
+    """`evidence key list`."""
+
+    root_key: Key
+    keys: list[EnrolledKey]
+
+
+class KeyNew(Result):
+    """`evidence key new`."""
+
+    key: Key
+    public_key: Root
+    file: str
+    public_file: str
+
+
+class KeyEnroll(Result):
+    """`evidence key enroll`."""
+
+    record: Id
+    seq: Number
+    key: Key
+    public_key: Root
+    roles: list[str]
+    from_seq: Number
+    owner: str
+
+
+class KeyRevoke(Result):
+    """`evidence key revoke`."""
+
+    record: Id
+    seq: Number
+    key: Key
+    from_seq: Number
+    reason: str
+
+
+class KeyRotateRoot(Result):
+    """`evidence key rotate-root`."""
+
+    record: Id
+    seq: Number
+    old_key: Key
+    new_key: Key
+    file: str
+
+
+class PolicyDeclare(Result):
+    """`evidence policy declare`; with `--template` only `template`."""
+
+    policy: Id | None = None
+    seq: Number | None = None
+    floors: dict[str, str | int] | None = None
+    template: str | None = None
+
+
+class Note(Result):
+    """`evidence note`."""
+
+    note: Id
+    seq: Number
+    about: Id
+
+
+class Seal(Result):
+    """`evidence seal`; `seal` is the signed note."""
+
+    origin: str
+    size: Number
+    root: Root
+    seal: str
+    file: str | None
+
+
+class Head(Result):
+    """A tree head that a seal signs."""
+
+    origin: str
+    size: Number
+    root: Root
+
+
+class Prove(Result):
+    """`evidence prove`; `trust` where a proof was checked, the rest where one was made."""
+
+    record: Id
+    seq: Number
+    kind: str
+    seal: Head
+    vkeys: list[str] | None = None
+    proof: str | None = None
+    file: str | None = None
+    trust: Literal["pinned", "on_faith"] | None = None
+
+
+class LoggedRecord(Result):
+    """A record in a few words."""
+
+    seq: Number
+    id: Id
+    kind: str
+    time: str
+    actor: Key
+    summary: str
+
+
+class Log(Result):
+    """`evidence log`; `size` counts every record in the ledger."""
+
+    size: Number
+    records: list[LoggedRecord]
+
+
+class Show(OpenResult):
+    """`evidence show`: the entry's fields, its id and signature; with `--dsse` the envelope instead."""
+
+
+class LineageNode(Result):
+    """A record; `last_seq`, `records` and `kinds` where several were folded into one node."""
+
+    id: Id
+    kind: str
+    seq: Number
+    last_seq: Number | None = None
+    records: Number | None = None
+    kinds: dict[str, Number] | None = None
+
+
+class LineageEdge(Result):
+    """`from` names `to` under `role`."""
+
+    source: Id = Field(alias="from")
+    to: Id
+    role: str
+
+
+class Lineage(Result):
+    """`evidence lineage`."""
+
+    root: Id
+    direction: Literal["up", "impact"]
+    nodes: list[LineageNode]
+    edges: list[LineageEdge]
+
+
+class AsOf(Result):
+    """The head at which the ledger was read."""
+
+    size: Number
+    root: str
+
+
+class Query(Result):
+    """`evidence query`: an answer, or with `--list` the queries, or with `--tables` the tables."""
+
+    columns: list[str] | None = None
+    rows: list[list[Any]] | None = None
+    truncated: bool | None = None
+    as_of: AsOf | None = None
+    queries: list[dict[str, Any]] | None = None
+    tables: list[dict[str, Any]] | None = None
+
+
+class Blobs(Result):
+    """Blobs re-hashed, withheld on purpose, and not there to read."""
+
+    checked: Number
+    withheld: Number
+    unread: Number
+    bytes: Number
+
+
+class Finding(OpenResult):
+    """One thing that is wrong or missing."""
+
+    code: str
+    seq: Number | None
+    id: str | None
+    expected: str | None
+    actual: str | None
+    hint: str
+
+
+class Verify(OpenResult):
+    """`evidence verify`."""
+
+    verdict: Literal["verified", "wrong", "incomplete"]
+    level: Literal["records", "blobs"]
+    trust: Literal["pinned", "on_faith"]
+    rollback: str
+    records: Number
+    blobs: Blobs
+    findings: list[Finding]
+    warnings: list[Finding]
+
+
+class Schema(OpenResult):
+    """`evidence schema`: the list of kinds, or for a kind its JSON Schema."""
+
+
+RESULTS: dict[str, type[Result]] = {
+    "init": Init,
+    "key enroll": KeyEnroll,
+    "key list": KeyList,
+    "key new": KeyNew,
+    "key revoke": KeyRevoke,
+    "key rotate-root": KeyRotateRoot,
+    "lineage": Lineage,
+    "log": Log,
+    "note": Note,
+    "policy declare": PolicyDeclare,
+    "prove": Prove,
+    "query": Query,
+    "schema": Schema,
+    "seal": Seal,
+    "show": Show,
+    "verify": Verify,
+}

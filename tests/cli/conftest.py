@@ -1,0 +1,105 @@
+"""A command line to call in this process, with its user's folders below the test's own."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from world import World, grown
+
+from runners.cli.main import main
+
+ORIGIN = "example.com/tests"
+
+
+@dataclass(frozen=True)
+class Called:
+    """What a call left behind."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def answer(self) -> dict[str, Any]:
+        """The one JSON object on stdout."""
+        return json.loads(self.out)
+
+    @property
+    def result(self) -> dict[str, Any]:
+        """Its result."""
+        return self.answer["result"]
+
+    @property
+    def error(self) -> dict[str, Any]:
+        """Its error."""
+        return self.answer["error"]
+
+
+class Cli:
+    """Calls `evidence` in this process.
+
+    Attributes:
+        ledger: the ledger folder that every call is given, None for none.
+        home: the user's home, configuration and state folder.
+    """
+
+    def __init__(self, capsys: pytest.CaptureFixture[str], home: Path) -> None:
+        self._capsys = capsys
+        self.home = home
+        self.ledger: Path | None = None
+
+    def __call__(self, *words: object) -> Called:
+        """Call a command line; `json` below for one with `--json`."""
+        place = [] if self.ledger is None else ["--ledger", str(self.ledger)]
+        self._capsys.readouterr()
+        code = main([*place, *(str(word) for word in words)])
+        out, err = self._capsys.readouterr()
+        return Called(code, out, err)
+
+    def json(self, *words: object) -> Called:
+        """Call with `--json`: nothing may be on stderr."""
+        called = self(*words, "--json")
+        assert called.err == ""
+        return called
+
+    def key_files(self) -> list[Path]:
+        """Every private key in the user's configuration folder."""
+        return sorted((self.home / "config").rglob("*.pem"))
+
+
+@pytest.fixture
+def cli(capsys, monkeypatch, tmp_path) -> Cli:
+    """A command line of a user who has nothing yet."""
+    home = tmp_path / "home"
+    for variable in ("EVIDENCE_LEDGER", "EVIDENCE_KEY", "EVIDENCE_KEY_PASSPHRASE"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(home / "state"))
+    monkeypatch.chdir(tmp_path)
+    return Cli(capsys, home)
+
+
+@pytest.fixture
+def made(cli, tmp_path) -> Cli:
+    """A command line with a ledger that `evidence init` just made."""
+    folder = tmp_path / "ledger"
+    assert cli("init", folder, "--origin", ORIGIN).code == 0
+    cli.ledger = folder
+    return cli
+
+
+@pytest.fixture(scope="session")
+def full_world() -> World:
+    """A world with at least one record of every kind."""
+    return grown()
+
+
+@pytest.fixture
+def full(cli, tmp_path, full_world) -> Cli:
+    """A command line before somebody else's ledger that holds every kind."""
+    cli.ledger = full_world.write(tmp_path / "full")
+    return cli
