@@ -125,7 +125,7 @@ def serve(work: Callable[[Channel, dict[str, Any]], dict[str, Any]]) -> int:
         ended = {"outcome": "completed", **work(channel, channel.job())}
     except LedgerError as error:
         if error.code == "CHILD_REFUSED":
-            print(error, file=sys.stderr)  # noqa: T201 - stderr is the child's log
+            sys.stderr.write(f"{error}\n")
             return 1
         ended = {"outcome": "failed", **error.as_dict()}
     channel.ask("end", **ended)

@@ -294,7 +294,7 @@ EVALUATION: dict[str, dict[str, Any]] = {
         "raw_output": blob("judge output"),
         "verdicts": blob("verdicts"),
         "undecided": 0,
-        "qualified": True,
+        "qualified": False,
     },
     "evaluation.completed": {
         "outcomes": blob("outcomes"),

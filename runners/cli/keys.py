@@ -41,6 +41,7 @@ def list_keys(app: App) -> None:
     """List the ledger's keys with their roles and windows."""
     with app.read_ledger() as ledger:
         state = ledger.state()
+    enrolled = sorted(state.keys.items(), key=lambda item: (item[1].from_seq, item[0]))
     keys = [
         {
             "key": name,
@@ -50,11 +51,11 @@ def list_keys(app: App) -> None:
             "from_seq": item.from_seq,
             "until_seq": item.until_seq,
         }
-        for name, item in state.keys.items()
+        for name, item in enrolled
     ]
     rows = [
         (name, ", ".join(item.roles), item.owner, item.from_seq, item.until_seq)
-        for name, item in state.keys.items()
+        for name, item in enrolled
     ]
     app.emit(
         {"root_key": state.root_key, "keys": keys},

@@ -30,8 +30,8 @@ def main() -> int:
 
 def convert(channel: Channel, job: dict[str, Any]) -> dict[str, Any]:
     """Convert as the job says, in float32."""
-    import torch  # noqa: PLC0415 - only children load torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig  # noqa: PLC0415 - the same
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 
     source = {
         "pretrained_model_name_or_path": job["folder"],
@@ -46,7 +46,7 @@ def convert(channel: Channel, job: dict[str, Any]) -> dict[str, Any]:
             **source, dtype=torch.float32, quantization_config=GgufConfig(dequantize=True)
         )
     # The weights are plain numbers now; the library would still refuse to save them as quantised ones.
-    model.hf_quantizer = None
+    vars(model).pop("hf_quantizer", None)
     if hasattr(model.config, "quantization_config"):
         del model.config.quantization_config
     channel.ask("progress", stage="writing")
@@ -58,8 +58,8 @@ def convert(channel: Channel, job: dict[str, Any]) -> dict[str, Any]:
 @contextmanager
 def one_reader() -> Iterator[None]:
     """While open, everybody who makes a GGUF reader for a file gets the same one, on a plain array."""
-    import gguf  # noqa: PLC0415 - comes with the train extra
-    import numpy as np  # noqa: PLC0415 - beside its use
+    import gguf
+    import numpy as np
 
     class PlainReader(gguf.GGUFReader):
         """The library's reader without the cost of a memory map's views."""
@@ -73,12 +73,13 @@ def one_reader() -> Iterator[None]:
             self._plain = np.asarray(mapped)
 
     reader, names = gguf.GGUFReader, gguf.get_tensor_name_map
-    gguf.GGUFReader = functools.cache(PlainReader)
-    gguf.get_tensor_name_map = functools.cache(names)
+    module: Any = gguf
+    module.GGUFReader = functools.cache(PlainReader)
+    module.get_tensor_name_map = functools.cache(names)
     try:
         yield
     finally:
-        gguf.GGUFReader, gguf.get_tensor_name_map = reader, names
+        module.GGUFReader, module.get_tensor_name_map = reader, names
 
 
 if __name__ == "__main__":

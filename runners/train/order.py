@@ -62,11 +62,13 @@ def _grouped(rows: Sequence[EncodedRow], seed: int, epoch: int, block_rows: int)
     groups: dict[str, list[int]] = {}
     for position in _shuffled(rows, range(len(rows)), seed, epoch):
         groups.setdefault(rows[position].group, []).append(position)
-    blocks = [
-        members[start : start + block_rows]
-        for members in groups.values()
-        for start in range(0, len(members), block_rows)
-    ]
+    blocks, rest = [], []
+    for members in groups.values():
+        whole = len(members) - len(members) % block_rows
+        blocks += [members[start : start + block_rows] for start in range(0, whole, block_rows)]
+        rest += members[whole:]
+    # What is left over shares blocks too, so that blocks seldom straddle batches.
+    blocks += [rest[start : start + block_rows] for start in range(0, len(rest), block_rows)]
     for block in sorted(
         blocks, key=lambda block: _key(seed, epoch, "block", rows[block[0]].digest)
     ):

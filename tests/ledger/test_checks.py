@@ -319,6 +319,26 @@ def reviewed_elsewhere(world: World, draft: Draft) -> None:
     under_test(world, draft)
 
 
+def qualify(world: World, draft: Draft, **changes: object) -> None:
+    """Claim a qualification and name the newest one."""
+    draft.refs["qualification"] = world.add("judge.qualified", **changes).id
+    draft.body["qualified"] = True
+
+
+def failed_qualification(world: World, draft: Draft) -> None:
+    """Name a qualification that was not reached."""
+    qualify(world, draft, qualified=False)
+
+
+def other_judge(world: World, draft: Draft) -> None:
+    """Name another model's qualification."""
+    world.add("model.registered")
+    made = world.draft("judge.qualified")
+    made.refs["model"] = world.newest("model.registered").id
+    draft.refs["qualification"] = world.admit(made).id
+    draft.body["qualified"] = True
+
+
 def other_protocol(world: World, draft: Draft) -> None:
     """Name a second protocol where the arms and passes are of the first."""
     draft.refs["protocol"] = world.add("protocol.registered").id
@@ -536,6 +556,9 @@ REFUSALS = [
     Refusal("E2", "other review", "arm.transcribed", reviewed_elsewhere, "TEST_NOT_REVIEWED"),
     Refusal("E3", "other protocol", "judge.passed", other_protocol, "PROTOCOL_MISMATCH"),
     Refusal("E3", "unplanned pass", "judge.passed", bodied(pass_kind="position_swap"), "PASS_KIND"),
+    Refusal("E3", "unproven judge", "judge.passed", bodied(qualified=True), "JUDGE_UNQUALIFIED"),
+    Refusal("E3", "failed judge", "judge.passed", failed_qualification, "JUDGE_UNQUALIFIED"),
+    Refusal("E3", "another judge's", "judge.passed", other_judge, "JUDGE_UNQUALIFIED"),
     Refusal("E4", "other protocol", "evaluation.completed", other_protocol, "PROTOCOL_MISMATCH"),
     Refusal("E4", "one order", "evaluation.completed", one_order, "PASSES_MISSING"),
     Refusal("E4", "no pass", "evaluation.completed", without("pass"), "PASSES_MISSING"),
@@ -610,6 +633,7 @@ ACCEPTED = [
     ("U6 the superseded update redone", "update.acknowledged", "redo"),
     ("E1 desk cases without a judge", "protocol.registered", "desk_only"),
     ("E2 a test under its own review", "arm.transcribed", "reviewed_test"),
+    ("E3 a judge that qualified", "judge.passed", "qualify"),
     ("E4 two arms, each judged both ways", "evaluation.completed", "two_arms"),
     ("G2 a gate that fails where a line does", "gate.decided", "failed_gate"),
     ("G4 as many reviewers as demanded", "promotion.granted", "two_reviewers"),

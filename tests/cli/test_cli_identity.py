@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import stat
 
 import pytest
@@ -244,9 +243,3 @@ def test_policy_needs_a_file_that_is_there(made, tmp_path):
     """A missing file is an input error, no argument at all a usage error."""
     assert made.json("policy", "declare", tmp_path / "none.toml").error["code"] == "INPUT_MISSING"
     assert made.json("policy", "declare").error["code"] == "USAGE"
-
-
-def test_passphrase_is_never_on_the_command_line(made):
-    """No command takes a passphrase as an argument: other users could read it."""
-    assert "passphrase " not in made("init", "--help").out.replace("passphrase-env", "")
-    assert os.environ.get("EVIDENCE_KEY_PASSPHRASE") is None

@@ -1,0 +1,158 @@
+"""`evidence lineage`: closures over refs, chains folded, drawn in several notations."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+
+import pytest
+from world import World
+
+from ledger.book import Ledger
+from ledger.query.lineage import fold, walk
+
+UPDATES = 12
+CHECKPOINTS = (4, 12)
+
+
+@pytest.fixture(scope="module")
+def trained() -> World:
+    """A run of twelve updates with checkpoints after the fourth and the last."""
+    world = World()
+    world.add("plan.prepared", budget_updates=UPDATES)
+    for step in range(1, UPDATES + 1):
+        world.add("update.acknowledged")
+        if step in CHECKPOINTS:
+            world.add("checkpoint.published")
+    world.add("run.ended")
+    return world
+
+
+@pytest.fixture
+def run(cli, tmp_path, trained):
+    """A command line before that run's ledger."""
+    cli.ledger = trained.write(tmp_path / "trained")
+    return cli
+
+
+def closure(world: World, root: str, *, up: bool) -> set[str]:
+    """What the refs say, computed from the records alone."""
+    steps: dict[str, list[str]] = defaultdict(list)
+    for record in world.records:
+        for _, ref in record.all_refs():
+            near, far = (record.id, ref) if up else (ref, record.id)
+            steps[near].append(far)
+    found, queue = {root}, [root]
+    for name in queue:
+        for other in steps[name]:
+            if other not in found:
+                found.add(other)
+                queue.append(other)
+    return found
+
+
+@pytest.mark.parametrize("option", ["--up", "--impact"])
+def test_full_lineage_is_the_closure_over_refs(run, trained, option):
+    """Unfolded, nodes are exactly the closure and edges exactly the refs inside it, for every record."""
+    for record in trained.records:
+        result = run.json("lineage", record.id, option, "--full").result
+        wanted = closure(trained, record.id, up=option == "--up")
+        assert {node["id"] for node in result["nodes"]} == wanted
+        inside = [item for item in trained.records if item.id in wanted]
+        edges = {
+            (item.id, ref, role) for item in inside for role, ref in item.all_refs() if ref in wanted
+        }
+        assert {(edge["from"], edge["to"], edge["role"]) for edge in result["edges"]} == edges
+
+
+def test_long_chains_are_folded_and_no_record_is_lost(run, trained):
+    """Folded nodes stand for as many records as the closure has; checkpoints' updates stay on their own."""
+    launched = trained.newest("run.launched")
+    result = run.json("lineage", launched.id, "--impact").result
+    folded = [node for node in result["nodes"] if "records" in node]
+    stretches = [{"batch.built": number, "update.acknowledged": number} for number in (3, 7)]
+    assert [node["kinds"] for node in folded] == stretches
+    total = sum(node.get("records", 1) for node in result["nodes"])
+    assert total == len(closure(trained, launched.id, up=False))
+    shown = {node["id"] for node in result["nodes"]}
+    checkpoints = [record for record in trained.records if record.kind == "checkpoint.published"]
+    assert {record.ref("update") for record in checkpoints} <= shown
+
+
+def test_folding_keeps_what_is_connected(run, trained):
+    """From the root every node is reached over the folded edges, and no edge leads out of the graph."""
+    with Ledger.read(run.ledger) as ledger:
+        for record in trained.records[-3:]:
+            for direction in ("up", "impact"):
+                graph = fold(walk(ledger, record, direction), fold_from=2)
+                children = graph.children()
+                found, queue = {graph.root}, [graph.root]
+                for name in queue:
+                    for _, other in children.get(name, []):
+                        if other not in found:
+                            found.add(other)
+                            queue.append(other)
+                assert found == graph.nodes.keys()
+
+
+def test_short_chains_are_left_alone(run, trained):
+    """Below the limit nothing is folded."""
+    with Ledger.read(run.ledger) as ledger:
+        root = trained.newest("run.ended")
+        whole = walk(ledger, root, "up")
+        assert fold(whole, fold_from=1000).nodes.keys() == whole.nodes.keys()
+
+
+def test_tree_draws_every_node_once(run, trained):
+    """The tree names each record of the folded graph, and marks where one comes up again."""
+    ended = trained.newest("run.ended")
+    nodes = run.json("lineage", ended.id).result["nodes"]
+    text = run("lineage", ended.id).out
+    for node in nodes:
+        if "records" not in node:
+            assert node["id"][7:19] in text
+    assert text.splitlines()[0].startswith("run.ended")
+    assert "drawn above" in text
+
+
+def test_a_long_tree_is_no_recursion(cli, tmp_path):
+    """A chain of 1,500 updates is drawn in full without running out of stack."""
+    world = World()
+    world.add("plan.prepared", budget_updates=1500)
+    for _ in range(1500):
+        world.add("update.acknowledged")
+    cli.ledger = world.write(tmp_path / "long")
+    newest = world.newest("update.acknowledged")
+    called = cli("lineage", newest.id, "--full")
+    assert called.code == 0
+    assert called.out.count("update.acknowledged") >= 1500
+
+
+def test_mermaid_and_dot_have_every_node_and_edge(run, trained):
+    """The other notations hold as many nodes and edges as the JSON."""
+    ended = trained.newest("run.ended").id
+    result = run.json("lineage", ended).result
+    mermaid = run("lineage", ended, "--format", "mermaid").out.splitlines()
+    assert mermaid[0] == "flowchart TD"
+    assert len(mermaid) == 1 + len(result["nodes"]) + len(result["edges"])
+    dot = run("lineage", ended, "--format", "dot").out
+    assert dot.count(" -> ") == len(result["edges"])
+    assert dot.count("[label=") == len(result["nodes"]) + len(result["edges"])
+    assert json.loads(run("lineage", ended, "--format", "json").out) == result
+
+
+def test_labels_cannot_break_out_of_a_drawing(made):
+    """A note's text with quotes, brackets and escapes stays inside its label in every notation."""
+    note = made.json("note", "@0", '"]; x[label="<script>\x1b[31m`|`').result["note"]
+    dot = made("lineage", note, "--format", "dot").out
+    assert [line for line in dot.splitlines() if "script" in line and not line.endswith('"];')] == []
+    assert dot.replace('\\"', "").count('"') == 6  # two nodes and one edge, each with one label
+    mermaid = made("lineage", note, "--format", "mermaid").out
+    assert "<script>" not in mermaid
+    assert "\x1b" not in dot + mermaid
+
+
+def test_a_record_that_rests_on_nothing_is_alone(made):
+    """Record 0 rests on nothing."""
+    result = made.json("lineage", "@0").result
+    assert (len(result["nodes"]), result["edges"]) == (1, [])
