@@ -1,4 +1,4 @@
-"""The RFC 6962 Merkle tree with SHA-256: roots, proofs, and a compact range (spec: ledger.md, section 6).
+"""The RFC 6962 Merkle tree with SHA-256: roots, proofs, and a compact range (spec: ledger.md, section 8).
 
     MTH({})     = SHA-256("")
     leaf hash   = SHA-256(0x00 || entry)

@@ -1,4 +1,4 @@
-"""C2SP signed notes: text signed by one or more named keys (spec: ledger.md, section 7).
+"""C2SP signed notes: text signed by one or more named keys (spec: ledger.md, section 8).
 
     <text, ends in LF>
     <empty line>

@@ -1,4 +1,4 @@
-"""C2SP tlog-proof files: one record's inclusion under a seal, verified offline (spec: ledger.md, section 7).
+"""C2SP tlog-proof files: one record's inclusion under a seal, verified offline (spec: ledger.md, section 8).
 
     c2sp.org/tlog-proof@v1
     extra <base64>          optional and not authenticated: never to be trusted

@@ -1,4 +1,4 @@
-"""Seals: signed tree heads in C2SP checkpoint form (spec: ledger.md, section 7).
+"""Seals: signed tree heads in C2SP checkpoint form (spec: ledger.md, section 8).
 
     <origin>            the ledger's, which is also the name of its seal key
     <size>              records under the seal, decimal without leading zeros

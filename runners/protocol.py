@@ -63,8 +63,9 @@ class Channel:
             EvidenceError: `NOT_CANONICAL`, a field is no canonical JSON; `CHILD_PROTOCOL`, the reply is to
                 another event.
         """
+        line = canonical.encode({"n": self._sent + 1, "event": event, **fields}) + b"\n"
         self._sent += 1
-        self._writer.write(canonical.encode({"n": self._sent, "event": event, **fields}) + b"\n")
+        self._writer.write(line)
         self._writer.flush()
         reply = self._read()
         if reply.get("n") != self._sent:

@@ -391,7 +391,9 @@ def _resumed(world: World) -> Draft:
 def _group(world: World) -> Draft:
     launched, run = world.live_run()
     refs: Refs = {"run": launched.id, "policy": run.last_update or launched.id}
-    return Draft("rollout.group", samples.body("rollout.group", state=samples.weights(run.live)), refs)
+    return Draft(
+        "rollout.group", samples.body("rollout.group", state=samples.weights(run.live)), refs
+    )
 
 
 def _rejected(world: World) -> Draft:

@@ -31,7 +31,9 @@ def expected_files() -> dict[Path, bytes]:
 def stale_files(wanted: dict[Path, bytes]) -> list[Path]:
     """Files that are missing, different, or no recipe's."""
     there = set(FOLDER.rglob("*.json"))
-    changed = {path for path, data in wanted.items() if path not in there or path.read_bytes() != data}
+    changed = {
+        path for path, data in wanted.items() if path not in there or path.read_bytes() != data
+    }
     return sorted(changed | (there - set(wanted)))
 
 

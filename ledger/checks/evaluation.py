@@ -1,4 +1,4 @@
-"""Rules about protocols, arms, passes, evaluations and comparisons (docs/spec/rules.md, E1 to E6)."""
+"""Rules about protocols, arms, passes, evaluations and comparisons (docs/spec/rules.md, E1 to E5)."""
 
 from __future__ import annotations
 

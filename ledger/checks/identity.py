@@ -1,4 +1,4 @@
-"""Rules about keys, root, snapshots (docs/spec/rules.md, K1 to K6)."""
+"""Rules about keys, root, snapshots (docs/spec/rules.md, K1 to K5)."""
 
 from __future__ import annotations
 

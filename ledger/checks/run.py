@@ -1,4 +1,4 @@
-"""Rules about plans and runs (docs/spec/rules.md, P1 to P4 and R1 to R5)."""
+"""Rules about plans and runs (docs/spec/rules.md, P1 to P4 and R1 to R4)."""
 
 from __future__ import annotations
 

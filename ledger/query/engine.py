@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -132,6 +133,9 @@ def _plain(value: Any, depth: int) -> Any:
         return value if abs(value) < 2**53 else str(value)
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
+    if isinstance(value, Decimal):
+        number = float(value)
+        return number if Decimal(repr(number)) == value else str(value)
     for types, convert in _CONVERT:
         if isinstance(value, types):
             return convert(value)

@@ -5,12 +5,14 @@ Model and judge run one after the other in child processes, so never two are in 
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ledger.canonical import loads
 from ledger.errors import UsageError
 from runners.assess.config import LikelihoodSettings
 from runners.child import ChildExit, Event, Reply, run_child
@@ -19,7 +21,7 @@ from runners.prepare.shelf import model_folder
 from verifiers.data.identity import row_bytes
 from verifiers.judgement import assemble
 from verifiers.judgement.evaluation_inputs import judged_replies, planned_cases
-from verifiers.judgement.judging import ORDERS, likelihood_line
+from verifiers.judgement.judging import ORDERS, PARTS, likelihood_line
 from verifiers.replay.view import View
 
 if TYPE_CHECKING:
@@ -153,14 +155,15 @@ def judge_items(ledger: Ledger, protocol: Record, arm: Record) -> list[dict[str,
 def raw_lines(
     order: str, raw: list[dict[str, Any]], replies: dict[str, str]
 ) -> list[dict[str, Any]]:
-    """The raw lines of one order's pass, from what the judge model printed for all parts."""
-    from ledger.canonical import parse_real
-    from verifiers.judgement.judging import PARTS
+    """The raw lines of one order's pass, from what the judge model printed for all parts.
 
+    A sum that is not finite is left out, with which the case is undecided.
+    """
     parts: dict[str, dict[str, tuple[float, int]]] = {name: {} for name in replies}
     for line in raw:
-        if line["part"] in PARTS[order]:
-            parts[line["item"]][line["part"]] = (parse_real(line["logprob_sum"]), line["tokens"])
+        total = float(line["logprob_sum"])
+        if line["part"] in PARTS[order] and math.isfinite(total):
+            parts[line["item"]][line["part"]] = (total, line["tokens"])
     return [likelihood_line(name, replies[name], found) for name, found in parts.items() if found]
 
 
@@ -287,6 +290,4 @@ def _engine(started: dict[str, Any]) -> dict[str, Any]:
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:
-    from ledger.canonical import loads
-
     return [loads(line, 64) for line in path.read_bytes().splitlines()]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ledger.blobs import BINARY, JSON_LINES, TEXT
+from ledger.canonical import loads
 from ledger.errors import UsageError
 from runners.prepare import desk_cases, tau2
 from verifiers.data import leakage, splits
@@ -200,8 +201,6 @@ def put_lines(ledger: Ledger, rows: Iterable[Any]) -> Blob:
 
 def read_lines(ledger: Ledger, blob: dict[str, Any]) -> list[Any]:
     """A JSON-lines blob's values, re-hashed."""
-    from ledger.canonical import loads
-
     return [loads(line, 64) for line in ledger.blobs.read(blob["digest"]).splitlines()]
 
 

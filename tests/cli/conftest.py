@@ -11,6 +11,8 @@ import pytest
 from world import World, grown
 
 from runners.cli.main import main
+from runners.cli.results import RESULTS
+from runners.cli.results.base import Failure
 
 ORIGIN = "example.com/tests"
 
@@ -64,11 +66,27 @@ class Cli:
         """Call with `--json`: nothing may be on stderr."""
         called = self(*words, "--json")
         assert called.err == ""
+        check_shape(called)
         return called
 
     def key_files(self) -> list[Path]:
         """Every private key in the user's configuration folder."""
         return sorted((self.home / "config").rglob("*.pem"))
+
+
+def check_shape(called: Called) -> None:
+    """An answer is one line of ASCII, of the shape that its command promises, and agrees with the exit code."""
+    assert called.out.isascii()
+    assert called.out.count("\n") == 1
+    answer = called.answer
+    assert answer["ok"] == (called.code == 0)
+    assert answer.keys() <= {"ok", "command", "result", "error"}
+    if "error" in answer:
+        Failure.model_validate(answer["error"])
+        assert not answer["ok"]
+    if "result" in answer:
+        RESULTS[answer["command"]].model_validate(answer["result"])
+    assert answer.keys() & {"result", "error"}
 
 
 @pytest.fixture

@@ -5,15 +5,36 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
+import duckdb
 import pytest
 
+from ledger import canonical
 from ledger.book import Ledger
 from ledger.canonical import parse_real
+from ledger.errors import UsageError
+from ledger.query import engine
 from ledger.query.ask import ask
 from ledger.query.named_queries import find, names
 from ledger.query.names import ALL_TABLES, TABLES
-from ledger.query.tables import columns
+from ledger.query.tables import Loaded, columns, load
 from ledger.records import KINDS
+
+
+@pytest.fixture(scope="module")
+def everything(full_world) -> Loaded:
+    """Every table of a ledger with every kind."""
+    found = [(item.seq, b"", item.signature, item.entry) for item in full_world.records]
+    return load(found, frozenset(ALL_TABLES))
+
+
+def in_process(loaded: Loaded, sql: str, **parameters: str) -> dict[str, object]:
+    """What the query's own process does, here: check, lock, run."""
+    database = engine.connect()
+    tables = engine.check(database, sql)
+    for name in tables:
+        database.register(name, loaded.tables[name])
+    engine.lock(database, 256 << 20)
+    return engine.run(database, sql, parameters, loaded, 1000)
 
 
 def rows(called) -> list[dict[str, object]]:
@@ -78,21 +99,35 @@ def test_answer_says_at_which_head_it_was_read(made):
     assert made.json("query", "SELECT 1").result["as_of"] == {"size": size, "root": root.hex()}
 
 
-def test_a_value_of_another_type_than_its_column_is_null(made, monkeypatch):
+@pytest.mark.parametrize("loss", [7, "seven", None, ["7.0"], {"a": 1}, True])
+def test_a_value_of_another_type_than_its_column_is_null(full_world, loss):
     """Rows that a stranger spoiled are read as far as they go; only verify judges them."""
-    assert made.json("query", "SELECT loss FROM updates").result["rows"] == []
+    update = full_world.newest("update.acknowledged")
+    entry = canonical.decode(update.entry)
+    entry["body"]["loss"] = loss
+    entry["body"]["before"] = loss
+    row = (update.seq, b"", update.signature, canonical.encode(entry))
+    loaded = load([row], frozenset({"updates"}))
+    answer = in_process(loaded, "SELECT loss, before_value, step FROM updates")
+    assert answer["rows"] == [[None, None, update.body["step"]]]
 
 
-def test_every_named_query_runs(full):
-    """Each named query answers on a ledger with every kind, and its header says what it answers."""
-    for name in names():
-        query = find(name)
-        assert query.meaning
-        given = [f"--param={parameter}=sha256:" for parameter in query.parameters]
-        called = full.json("query", name, *given)
-        assert called.code == 0, (name, called.out)
-        assert called.result["columns"]
-        assert called.result["rows"], name
+@pytest.mark.parametrize("name", names())
+def test_every_named_query_answers(everything, name):
+    """Each named query finds rows in a ledger with every kind, and its header says what it answers."""
+    query = find(name)
+    assert query.meaning
+    answer = in_process(everything, query.sql, **dict.fromkeys(query.parameters, "sha256:"))
+    assert answer["rows"]
+
+
+def test_a_named_query_runs_from_the_command_line(full, full_world):
+    """The learning curve of the newest run has one row an update."""
+    update = full_world.newest("update.acknowledged")
+    run = update.ref("run")
+    mine = [item.body["step"] for item in full_world.records if item.ref("run") == run and "loss" in item.body]
+    found = rows(full.json("query", "curve", "--param", f"run={run[7:]}"))
+    assert [row["step"] for row in found] == sorted(mine)
 
 
 def test_there_are_named_queries_and_the_list_has_them(cli):
@@ -134,7 +169,7 @@ def test_a_parameter_is_a_value_never_sql(made):
 
 REFUSED = {
     "nothing": "",
-    "only a comment": "-- hello",
+    "only a comment": "/* hello */",
     "two statements": "SELECT 1; SELECT 2",
     "explain": "EXPLAIN SELECT 1",
     "explain analyze copy": "EXPLAIN ANALYZE COPY (SELECT 1) TO '{out}'",
@@ -160,12 +195,20 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_is_not_one_select_is_refused(made, tmp_path, name):
+def test_what_is_not_one_select_is_refused(everything, tmp_path, name):
     """Statements that write, configure or reach out are refused before they run, and leave no file."""
     out = tmp_path / "out"
-    called = made.json("query", REFUSED[name].format(out=out))
-    assert (called.code, called.error["code"]) in {(2, "QUERY_REFUSED"), (2, "QUERY_FAILED")}
+    with pytest.raises(UsageError) as caught:
+        in_process(everything, REFUSED[name].format(out=out))
+    assert caught.value.code == "QUERY_REFUSED"
     assert not out.exists()
+
+
+def test_two_statements_are_refused_from_the_command_line(made):
+    """The refusal reaches the caller with what was there instead of one SELECT."""
+    called = made.json("query", "SELECT 1; DROP VIEW notes")
+    assert (called.code, called.error["code"]) == (2, "QUERY_REFUSED")
+    assert called.error["actual"] == "SELECT, DROP"
 
 
 REACHING = {
@@ -186,22 +229,48 @@ REACHING = {
 
 
 @pytest.mark.parametrize("name", REACHING)
-def test_a_select_reaches_nothing_outside(made, tmp_path, name):
+def test_a_select_reaches_nothing_outside(everything, tmp_path, name):
     """No SELECT reads a file, the network, a variable of the process or its environment."""
     secret = tmp_path / "secret.txt"
     secret.write_text("the secret")
-    sql = REACHING[name].format(secret=secret, folder=tmp_path, ledger=made.ledger)
-    called = made.json("query", sql)
-    assert (called.code, called.error["code"]) in {(2, "QUERY_REFUSED"), (2, "QUERY_FAILED")}
-    assert "the secret" not in called.out
+    sql = REACHING[name].format(secret=secret, folder=tmp_path, ledger=tmp_path)
+    with pytest.raises(UsageError) as caught:
+        in_process(everything, sql)
+    assert caught.value.code in {"QUERY_REFUSED", "QUERY_FAILED"}
+    assert "the secret" not in str(caught.value)
+
+
+def test_a_file_is_not_read_from_the_command_line(made, tmp_path):
+    """The lock holds in the query's own process too."""
+    (tmp_path / "secret.txt").write_text("the secret")
+    called = made.json("query", f"SELECT * FROM read_text('{tmp_path}/secret.txt')")
+    assert (called.code, called.error["code"]) == (2, "QUERY_REFUSED")
+
+
+@pytest.mark.parametrize(
+    "setting",
+    ["enable_external_access = true", "lock_configuration = false", "memory_limit = '99GB'", "threads = 9"],
+)
+def test_a_locked_database_stays_locked(setting):
+    """No setting is changed after the lock, not even by us."""
+    database = engine.connect()
+    engine.lock(database, 256 << 20)
+    with pytest.raises(duckdb.InvalidInputException, match="locked"):
+        database.execute(f"SET {setting}")
 
 
 def test_a_write_inside_a_select_changes_no_file(made, tmp_path):
     """A WITH that writes is at most a change in memory: the ledger's files stay as they are."""
-    before = {path: path.read_bytes() for path in made.ledger.rglob("*") if path.is_file()}
+    before = tree(made.ledger)
     made.json("query", "WITH x AS (INSERT INTO notes (seq) VALUES (1) RETURNING seq) SELECT * FROM x")
-    made.json("query", "SELECT * FROM notes")
-    assert {path: path.read_bytes() for path in made.ledger.rglob("*") if path.is_file()} == before
+    assert tree(made.ledger) == before
+    assert made.json("query", "SELECT * FROM notes").result["rows"] == []
+
+
+def tree(folder: Path) -> dict[Path, bytes]:
+    """The bytes of every file but SQLite's own lock and journal files, which reading makes too."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return {path: path.read_bytes() for path in files if not path.name.endswith(("-shm", "-wal"))}
 
 
 @pytest.mark.parametrize(
@@ -229,13 +298,15 @@ def test_many_rows_are_cut_and_said_to_be(made):
     assert (len(result["rows"]), result["truncated"]) == (7, False)
 
 
-def test_every_sort_of_cell_is_json(made):
+def test_every_sort_of_cell_is_json(everything):
     """Numbers beyond float64 or JSON, bytes, times, lists and structs come back readable."""
     sql = (
         "SELECT 9007199254740993 AS big, 'nan'::DOUBLE AS nan, 'a'::BLOB AS bytes, DATE '2026-01-02' AS day, "
-        "[1, NULL] AS list, {'k': 1.5} AS struct, 1.50::DECIMAL(4, 2) AS decimal, NULL AS nothing"
+        "[1, NULL] AS list, {'k': 1.5} AS struct, 1.50::DECIMAL(4, 2) AS decimal, "
+        "0.12345678901234567891::DECIMAL(38, 20) AS fine, NULL AS nothing"
     )
-    assert rows(made.json("query", sql)) == [
+    answer = in_process(everything, sql)
+    assert [dict(zip(answer["columns"], row, strict=True)) for row in answer["rows"]] == [
         {
             "big": "9007199254740993",
             "nan": "nan",
@@ -243,7 +314,8 @@ def test_every_sort_of_cell_is_json(made):
             "day": "2026-01-02",
             "list": [1, None],
             "struct": {"k": 1.5},
-            "decimal": "1.50",
+            "decimal": 1.5,
+            "fine": "0.12345678901234567891",
             "nothing": None,
         }
     ]

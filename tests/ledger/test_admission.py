@@ -112,7 +112,9 @@ def test_key_before_its_window_is_refused(world):
     """A key enrolled from a later seq cannot sign before it, and can from it on."""
     start = world.chain.size + 3
     world.enroll("late", ["ingest"])
-    world.add("key.enrolled", key=key("later").id, public_key=key("later").public.hex(), from_seq=start)
+    world.add(
+        "key.enrolled", key=key("later").id, public_key=key("later").public.hex(), from_seq=start
+    )
     assert code_of(world, replace(NOTE, writer="later")) == "KEY_OUT_OF_WINDOW"
     while world.chain.size < start:
         world.admit(replace(NOTE, writer="late"))

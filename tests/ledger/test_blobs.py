@@ -104,7 +104,9 @@ def test_every_blob_of_every_sample_is_found():
 
 
 @pytest.mark.parametrize(
-    "change", [{"size": "9"}, {"size": -1}, {"digest": "x"}, {"media_type": 3}, {"extra": 1}], ids=str
+    "change",
+    [{"size": "9"}, {"size": -1}, {"digest": "x"}, {"media_type": 3}, {"extra": 1}],
+    ids=str,
 )
 def test_object_with_a_blob_s_fields_is_a_blob_or_refused(change):
     """What looks like a blob and is none raises our error, not the model library's."""

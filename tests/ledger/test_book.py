@@ -83,11 +83,20 @@ REFUSED = {
     "wrong role": (("judge.qualified", samples.body("note.added")), "BODY_INVALID"),
     "missing ref": (("split.declared", samples.body("split.declared")), "REF_MISSING"),
     "ref name": (("note.added", {"text": "x"}, {"who": samples.digest("x")}), "REF_UNEXPECTED"),
-    "ref to nothing": (("note.added", {"text": "x"}, {"about": [samples.digest("x")]}), "REF_NOT_FOUND"),
+    "ref to nothing": (
+        ("note.added", {"text": "x"}, {"about": [samples.digest("x")]}),
+        "REF_NOT_FOUND",
+    ),
     "ref no id": (("note.added", {"text": "x"}, {"about": ["x"]}), "ENVELOPE_INVALID"),
     "no statement": (("policy.declared", samples.body("policy.declared")), "STATEMENT_MISSING"),
     "blob not there": (
-        ("source.ingested", samples.body("source.ingested", content={"digest": samples.digest("never put"), "size": 9, "media_type": "a/b"})),
+        (
+            "source.ingested",
+            samples.body(
+                "source.ingested",
+                content={"digest": samples.digest("never put"), "size": 9, "media_type": "a/b"},
+            ),
+        ),
         "BLOB_MISSING",
     ),
     "blob malformed": (
@@ -117,7 +126,9 @@ def test_wrong_role_is_refused(ledger):
     world = World(staffed=False)
     world.put_blobs(ledger.blobs)
     model = ledger.append("model.registered", samples.body("model.registered"))
-    error = usage(ledger.append, "judge.qualified", samples.body("judge.qualified"), {"model": model.id})
+    error = usage(
+        ledger.append, "judge.qualified", samples.body("judge.qualified"), {"model": model.id}
+    )
     assert (error.code, error.expected) == ("ROLE_MISSING", "audit")
 
 
@@ -125,8 +136,14 @@ def test_ref_to_a_wrong_kind_is_refused_with_both_kinds(ledger):
     """The caller learns what was named and what belongs there."""
     World(staffed=False).put_blobs(ledger.blobs)
     note = ledger.append("note.added", NoteAdded(text="x"))
-    error = usage(ledger.append, "dataset.parsed", samples.body("dataset.parsed"), {"source": [note.id]})
-    assert (error.code, error.expected, error.actual) == ("REF_KIND", "source.ingested", "note.added")
+    error = usage(
+        ledger.append, "dataset.parsed", samples.body("dataset.parsed"), {"source": [note.id]}
+    )
+    assert (error.code, error.expected, error.actual) == (
+        "REF_KIND",
+        "source.ingested",
+        "note.added",
+    )
 
 
 def test_appending_many_stops_at_the_first_refusal(ledger):
@@ -184,7 +201,9 @@ def test_prefix_of_several_records_is_refused(ledger):
     for record in ledger.records():
         by_prefix.setdefault(record.id[7:13], []).append(record.id)
     twins = [prefix for prefix, ids in by_prefix.items() if len(ids) > 1]
-    assert twins, "with these keys, times and texts two ids begin alike; a new format needs new texts"
+    assert twins, (
+        "with these keys, times and texts two ids begin alike; a new format needs new texts"
+    )
     assert usage(ledger.get, twins[0]).code == "REF_AMBIGUOUS"
 
 
@@ -430,7 +449,9 @@ def test_index_that_invents_edges_and_kinds_gives_no_false_ones(folder):
         assert ledger.of_kind("run.launched") == []
 
 
-@pytest.mark.parametrize("cursor", ["size = -1", "size = 9999", "last_id = x'00'", "last_id = NULL"])
+@pytest.mark.parametrize(
+    "cursor", ["size = -1", "size = 9999", "last_id = x'00'", "last_id = NULL"]
+)
 def test_index_that_lies_about_its_end_is_made_anew(folder, cursor):
     """A falsified cursor does not hide records."""
     ids = filled(folder)

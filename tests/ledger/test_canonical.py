@@ -15,7 +15,7 @@ from ledger import canonical
 from ledger.errors import EvidenceError
 
 DOCUMENTS = 30_000
-KEYS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:/-~ \"\\\t\x00\x7f"
+KEYS = 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:/-~ "\\\t\x00\x7f'
 LETTERS = KEYS + "äöüßéñ中日本語\u2028\u20ac\ue000\U0001f600\U0010ffff\u0301"
 
 

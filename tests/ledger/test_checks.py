@@ -443,13 +443,25 @@ REFUSALS = [
     Refusal("K1", "role twice", "key.enrolled", bodied(roles=["seal", "seal"]), "KEY_ROLES"),
     Refusal("K1", "root role", "key.enrolled", bodied(roles=["root"]), "KEY_ROLES"),
     Refusal(
-        "K1", "reviewer who trains", "key.enrolled", bodied(roles=["review", "train"]), "REVIEW_KEY_SHARED"
+        "K1",
+        "reviewer who trains",
+        "key.enrolled",
+        bodied(roles=["review", "train"]),
+        "REVIEW_KEY_SHARED",
     ),
     Refusal(
-        "K1", "auditor who judges", "key.enrolled", bodied(roles=["audit", "judge"]), "AUDIT_KEY_SHARED"
+        "K1",
+        "auditor who judges",
+        "key.enrolled",
+        bodied(roles=["audit", "judge"]),
+        "AUDIT_KEY_SHARED",
     ),
     Refusal(
-        "K1", "auditor who trains", "key.enrolled", bodied(roles=["audit", "train"]), "AUDIT_KEY_SHARED"
+        "K1",
+        "auditor who trains",
+        "key.enrolled",
+        bodied(roles=["audit", "train"]),
+        "AUDIT_KEY_SHARED",
     ),
     Refusal("K2", "stranger", "key.revoked", bodied(key=key("stranger").id), "KEY_UNKNOWN"),
     Refusal("K2", "twice", "key.revoked", revoke_twice, "KEY_UNKNOWN"),
@@ -534,15 +546,25 @@ REFUSALS = [
     Refusal("U3", "not continued", "update.acknowledged", not_continued, "UPDATE_NOT_CONTINUED"),
     Refusal("U3", "broken state", "update.acknowledged", broken_state, "STATE_BROKEN"),
     Refusal("U4", "used", "update.acknowledged", acknowledged_before, "BATCH_ALREADY_ACKNOWLEDGED"),
-    Refusal("U4", "other run", "update.acknowledged", second_run_batch, "BATCH_ALREADY_ACKNOWLEDGED"),
+    Refusal(
+        "U4", "other run", "update.acknowledged", second_run_batch, "BATCH_ALREADY_ACKNOWLEDGED"
+    ),
     Refusal("U4", "other step", "update.acknowledged", leftover, "BATCH_OTHER_STEP"),
-    Refusal("U5", "no gradient", "update.acknowledged", bodied(gradient_norm="0.0"), "BAD_GRADIENT"),
-    Refusal("U5", "below zero", "update.acknowledged", bodied(gradient_norm="-1.0"), "BAD_GRADIENT"),
+    Refusal(
+        "U5", "no gradient", "update.acknowledged", bodied(gradient_norm="0.0"), "BAD_GRADIENT"
+    ),
+    Refusal(
+        "U5", "below zero", "update.acknowledged", bodied(gradient_norm="-1.0"), "BAD_GRADIENT"
+    ),
     Refusal("U6", "other update", "update.acknowledged", replay_of_other, "REPLAY_OTHER_UPDATE"),
-    Refusal("U6", "other batch", "update.acknowledged", replay_with_other_batch, "REPLAY_OTHER_BATCH"),
+    Refusal(
+        "U6", "other batch", "update.acknowledged", replay_with_other_batch, "REPLAY_OTHER_BATCH"
+    ),
     Refusal("U7", "not newest", "checkpoint.published", not_newest, "CHECKPOINT_OTHER_UPDATE"),
     Refusal("U7", "step", "checkpoint.published", bodied(step=2), "CHECKPOINT_OTHER_UPDATE"),
-    Refusal("U7", "state", "checkpoint.published", bodied(state=samples.weights(7)), "STATE_BROKEN"),
+    Refusal(
+        "U7", "state", "checkpoint.published", bodied(state=samples.weights(7)), "STATE_BROKEN"
+    ),
     Refusal("U7", "updates", "checkpoint.published", bodied(spent_updates=2), "COUNTERS_WRONG"),
     Refusal("U7", "datums", "checkpoint.published", bodied(spent_datums=1), "COUNTERS_WRONG"),
     # evaluation
@@ -550,7 +572,13 @@ REFUSALS = [
     Refusal("E1", "passes away", "protocol.registered", bodied(passes=[]), "JUDGE_MISSING"),
     Refusal("E1", "judging away", "protocol.registered", bodied(judging=None), "JUDGE_MISSING"),
     Refusal("E1", "dialogues", "protocol.registered", dialogues_unjudged, "JUDGE_MISSING"),
-    Refusal("E1", "pass of other judging", "protocol.registered", bodied(passes=["direction"]), "PASS_KIND"),
+    Refusal(
+        "E1",
+        "pass of other judging",
+        "protocol.registered",
+        bodied(passes=["direction"]),
+        "PASS_KIND",
+    ),
     Refusal("E2", "a case too few", "arm.transcribed", bodied(cases=1), "CASES_MISSING"),
     Refusal("E2", "test unreviewed", "arm.transcribed", under_test, "TEST_NOT_REVIEWED"),
     Refusal("E2", "other review", "arm.transcribed", reviewed_elsewhere, "TEST_NOT_REVIEWED"),
@@ -574,16 +602,36 @@ REFUSALS = [
         "PAIRING_BROKEN",
     ),
     # promotion
-    Refusal("G1", "not nominated", "candidate.nominated", bodied(chosen=samples.digest("x")), "NOMINATION_OTHER"),
+    Refusal(
+        "G1",
+        "not nominated",
+        "candidate.nominated",
+        bodied(chosen=samples.digest("x")),
+        "NOMINATION_OTHER",
+    ),
     Refusal("G2", "fails with every line", "gate.decided", bodied(passed=False), "GATE_WRONG"),
-    Refusal("G3", "another's name", "promotion.approved", bodied(reviewer=key("reviewer2").id), "REVIEWER_OTHER"),
+    Refusal(
+        "G3",
+        "another's name",
+        "promotion.approved",
+        bodied(reviewer=key("reviewer2").id),
+        "REVIEWER_OTHER",
+    ),
     Refusal("G4", "gate failed", "promotion.granted", gate_failed, "GATE_FAILED"),
     Refusal("G4", "other nomination", "promotion.granted", other_nomination, "GATE_FAILED"),
-    Refusal("G4", "other checkpoint", "promotion.granted", other_checkpoint_granted, "NOMINATION_OTHER"),
-    Refusal("G4", "other bytes", "promotion.granted", bodied(tree=samples.digest("x")), "PROMOTED_BYTES"),
+    Refusal(
+        "G4", "other checkpoint", "promotion.granted", other_checkpoint_granted, "NOMINATION_OTHER"
+    ),
+    Refusal(
+        "G4", "other bytes", "promotion.granted", bodied(tree=samples.digest("x")), "PROMOTED_BYTES"
+    ),
     Refusal("G4", "hosted", "promotion.granted", hosted, "PROMOTED_BYTES"),
-    Refusal("G4", "one reviewer twice", "promotion.granted", approved_by_one_twice, "REVIEW_MISSING"),
-    Refusal("G4", "other gate's approval", "promotion.granted", approval_of_other_gate, "REVIEW_MISSING"),
+    Refusal(
+        "G4", "one reviewer twice", "promotion.granted", approved_by_one_twice, "REVIEW_MISSING"
+    ),
+    Refusal(
+        "G4", "other gate's approval", "promotion.granted", approval_of_other_gate, "REVIEW_MISSING"
+    ),
 ]
 
 
@@ -646,7 +694,9 @@ def accept_findings(world, draft):
     found_something(world, draft)
     body = samples.body("leakage.accepted")
     refs = {"audit": draft.refs["audit"]}
-    draft.refs["acceptance"] = world.admit(Draft("leakage.accepted", body, refs, stater="reviewer")).id
+    draft.refs["acceptance"] = world.admit(
+        Draft("leakage.accepted", body, refs, stater="reviewer")
+    ).id
 
 
 def in_order(world, draft):

@@ -107,7 +107,9 @@ def test_tree_digest_is_what_the_specification_says():
 @given(st.permutations([FileEntry(name, 1, GOOD) for name in "abcd"]))
 def test_tree_digest_does_not_depend_on_the_order_of_listing(files):
     """Any order of the same files gives the same digest."""
-    assert digests.tree_digest(files) == digests.tree_digest(sorted(files, key=lambda item: item.path))
+    assert digests.tree_digest(files) == digests.tree_digest(
+        sorted(files, key=lambda item: item.path)
+    )
 
 
 @pytest.mark.parametrize(

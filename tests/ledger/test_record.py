@@ -137,7 +137,9 @@ def test_random_damage_never_raises_anything_else():
         assert found.id != LAST.id
 
 
-@pytest.mark.parametrize("text", ["", "sha256:", samples.digest("x") + "\n", samples.digest("x")[:-1]])
+@pytest.mark.parametrize(
+    "text", ["", "sha256:", samples.digest("x") + "\n", samples.digest("x")[:-1]]
+)
 def test_what_is_no_record_id(text):
     """Only a whole digest is a record id."""
     assert not is_record_id(text)
@@ -163,7 +165,14 @@ def test_minimal_body_is_valid_and_every_field_in_it_is_needed(kind):
             assert (caught.value.code, caught.value.field) == ("BODY_INVALID", field)
 
 
-WRONG_TYPES = {"integer": 7, "negative": -1, "text": "\u202e", "float": 0.5, "truth": True, "list": [[]]}
+WRONG_TYPES = {
+    "integer": 7,
+    "negative": -1,
+    "text": "\u202e",
+    "float": 0.5,
+    "truth": True,
+    "list": [[]],
+}
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
@@ -198,7 +207,9 @@ BAD_VALUES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "kind", "change"), BAD_VALUES, ids=[item[0] for item in BAD_VALUES])
+@pytest.mark.parametrize(
+    ("name", "kind", "change"), BAD_VALUES, ids=[item[0] for item in BAD_VALUES]
+)
 def test_body_refuses(name, kind, change):
     """A value outside its field's range is refused."""
     if isinstance(change, str):

@@ -20,7 +20,11 @@ TYPED = [(kind, role) for kind, role in REFS if RULES[kind].refs[role].kinds != 
 CHOICES = [(kind, choice) for kind in KINDS_AFTER_FIRST for choice in RULES[kind].one_of]
 STATED = [kind for kind in KINDS_AFTER_FIRST if RULES[kind].statement]
 UNSTATED = [kind for kind in KINDS_AFTER_FIRST if not RULES[kind].statement]
-OFFICES = {"writer": {"ingest", "train", "judge", "seal"}, "auditor": {"audit"}, "promoter": {"promote"}}
+OFFICES = {
+    "writer": {"ingest", "train", "judge", "seal"},
+    "auditor": {"audit"},
+    "promoter": {"promote"},
+}
 
 
 @functools.cache
@@ -81,9 +85,7 @@ def test_kind_with_everything_it_needs_is_admitted(kind):
     """A record with the role, statement and refs of its row becomes the last of the chain."""
     world = World()
     draft = world.draft(kind)
-    assert draft.refs.keys() >= {
-        role for role, spec in RULES[kind].refs.items() if spec.required
-    }
+    assert draft.refs.keys() >= {role for role, spec in RULES[kind].refs.items() if spec.required}
     size = world.chain.size
     record = world.admit(draft)
     assert (record.kind, record.seq) == (kind, size)
@@ -145,7 +147,9 @@ def test_ref_of_the_other_shape_is_refused(kind, role):
     assert refused(kind, refs=with_ref(kind, role, turned)).code == "REF_SHAPE"
 
 
-@pytest.mark.parametrize(("kind", "role"), [item for item in REFS if RULES[item[0]].refs[item[1]].many])
+@pytest.mark.parametrize(
+    ("kind", "role"), [item for item in REFS if RULES[item[0]].refs[item[1]].many]
+)
 def test_ref_list_that_names_a_record_twice_is_refused(kind, role):
     """A record counts once in a list of refs."""
     value = example(kind, role)[0]

@@ -214,15 +214,27 @@ REMOVED = {
         "ROW_ID_WRONG",
         6,
     ),
-    "a signature": ("UPDATE records SET signature = zeroblob(64) WHERE seq = 4", "SIGNATURE_INVALID", 4),
-    "the last signature": ("UPDATE records SET signature = zeroblob(64) WHERE seq = 6", "SIGNATURE_INVALID", 6),
+    "a signature": (
+        "UPDATE records SET signature = zeroblob(64) WHERE seq = 4",
+        "SIGNATURE_INVALID",
+        4,
+    ),
+    "the last signature": (
+        "UPDATE records SET signature = zeroblob(64) WHERE seq = 6",
+        "SIGNATURE_INVALID",
+        6,
+    ),
 }
 
 
 @pytest.mark.parametrize(("statement", "code", "seq"), REMOVED.values(), ids=REMOVED.keys())
 def test_rows_changed_behind_the_guards_are_found(database, folder, statement, code, seq):
     """With the triggers out of the way and put back, the verifier names the first bad record."""
-    triggers = [text for (kind, _), text in store.expected_objects("schema.sql").items() if kind == "trigger"]
+    triggers = [
+        text
+        for (kind, _), text in store.expected_objects("schema.sql").items()
+        if kind == "trigger"
+    ]
     names = [name for (kind, name) in store.expected_objects("schema.sql") if kind == "trigger"]
     raw(database, *(f"DROP TRIGGER {name}" for name in names), statement, *triggers)
     report = verify(folder, Options(workers=1))
@@ -271,7 +283,9 @@ def test_random_damage_to_the_file_never_raises(database, folder):
     rows = [row_of(record)[3:] for record in Ledger.read(folder).records()]
     for position in range(0, len(data), 499):
         spoiled = bytearray(data)
-        spoiled[position : position + 8] = bytes(byte ^ 0x5A for byte in data[position : position + 8])
+        spoiled[position : position + 8] = bytes(
+            byte ^ 0x5A for byte in data[position : position + 8]
+        )
         database.write_bytes(bytes(spoiled))
         report = verify(folder, Options(workers=1))
         if report.verdict == "verified":

@@ -92,7 +92,9 @@ def rearranged(expect: str, comment: str, change: Callable[[list[Any]], list[Any
     return make
 
 
-def sealed(expect: str, comment: str, change: Callable[[World, int, bytes], tuple[int, bytes]]) -> Recipe:
+def sealed(
+    expect: str, comment: str, change: Callable[[World, int, bytes], tuple[int, bytes]]
+) -> Recipe:
     """A ledger in order with a seal that is not."""
 
     def make() -> Scenario:
@@ -352,7 +354,9 @@ def no_policy() -> Scenario:
     return Scenario("POLICY_MISSING", comment, [*rows(world), world.sign_bytes(draft)])
 
 
-def forged(expect: str, comment: str, change: Callable[[bytes, bytes], tuple[bytes, bytes]]) -> Recipe:
+def forged(
+    expect: str, comment: str, change: Callable[[bytes, bytes], tuple[bytes, bytes]]
+) -> Recipe:
     """A ledger whose last signature is not its writer's."""
 
     def make() -> Scenario:
@@ -396,9 +400,16 @@ def clock_back() -> Scenario:
 VALID: dict[str, Recipe] = {
     "beginning": good("record 0 and the enrolment of five keys"),
     "data": good("source, dataset, split, audit and a reviewer's acceptance", "leakage.accepted"),
-    "run": good("a plan, a launch, an update, its checkpoint, the end", "checkpoint.published", "run.ended"),
+    "run": good(
+        "a plan, a launch, an update, its checkpoint, the end", "checkpoint.published", "run.ended"
+    ),
     "resumed-run": good("an attempt that ended and goes on", "run.resumed"),
-    "reinforcement": good("a group, a rejected group, an audited reward", "rollout.group", "rollout.rejected", "reward.audited"),
+    "reinforcement": good(
+        "a group, a rejected group, an audited reward",
+        "rollout.group",
+        "rollout.rejected",
+        "reward.audited",
+    ),
     "evaluation": good("two evaluations of one protocol, compared", "comparison.made"),
     "promotion": good("everything up to a grant, and its withdrawal", "promotion.withdrawn"),
     "refusal": good("a checkpoint that was not promoted, and why", "promotion.refused"),
@@ -412,23 +423,35 @@ VALID: dict[str, Recipe] = {
 
 INVALID: dict[str, Recipe] = {
     # V2, V3
-    "record-removed": rearranged("SEQ_GAP", "a record from the middle is gone", lambda all_: all_[:3] + all_[4:]),
+    "record-removed": rearranged(
+        "SEQ_GAP", "a record from the middle is gone", lambda all_: all_[:3] + all_[4:]
+    ),
     "records-swapped": rearranged(
         "SEQ_GAP", "two records changed places", lambda all_: [*all_[:6], all_[7], all_[6], all_[8]]
     ),
-    "record-twice": rearranged("SEQ_GAP", "the last record stands there twice", lambda all_: [*all_, all_[-1]]),
+    "record-twice": rearranged(
+        "SEQ_GAP", "the last record stands there twice", lambda all_: [*all_, all_[-1]]
+    ),
     "head-removed": rearranged("SEQ_GAP", "record 0 is gone", lambda all_: all_[1:]),
     "duplicate-key": respelt("NOT_CANONICAL", "the body names text twice", doubled),
-    "space": respelt("NOT_CANONICAL", "a space after a colon", lambda entry: entry.replace(b":", b": ", 1)),
-    "float": respelt("NOT_CANONICAL", "a floating-point number", lambda entry: entry.replace(b'"a note"', b"0.5")),
+    "space": respelt(
+        "NOT_CANONICAL", "a space after a colon", lambda entry: entry.replace(b":", b": ", 1)
+    ),
+    "float": respelt(
+        "NOT_CANONICAL", "a floating-point number", lambda entry: entry.replace(b'"a note"', b"0.5")
+    ),
     "integer-2-53": respelt(
-        "NOT_CANONICAL", "an integer beyond 2^53-1", lambda entry: entry.replace(b'"a note"', b"9007199254740992")
+        "NOT_CANONICAL",
+        "an integer beyond 2^53-1",
+        lambda entry: entry.replace(b'"a note"', b"9007199254740992"),
     ),
     "lone-surrogate": respelt(
         "NOT_CANONICAL", "a lone surrogate", lambda entry: entry.replace(b"a note", b"\\ud800")
     ),
     "key-not-ascii": respelt(
-        "NOT_CANONICAL", "a key that is not ASCII", lambda entry: entry.replace(b'"text"', '"täxt"'.encode())
+        "NOT_CANONICAL",
+        "a key that is not ASCII",
+        lambda entry: entry.replace(b'"text"', '"täxt"'.encode()),
     ),
     "deep": respelt(
         "NOT_CANONICAL",
@@ -436,7 +459,9 @@ INVALID: dict[str, Recipe] = {
         lambda entry: entry.replace(b'"a note"', b"[" * 40 + b"]" * 40),
     ),
     "escape-not-needed": respelt(
-        "NOT_CANONICAL", "a letter written as an escape", lambda entry: entry.replace(b"a note", b"\\u0061 note")
+        "NOT_CANONICAL",
+        "a letter written as an escape",
+        lambda entry: entry.replace(b"a note", b"\\u0061 note"),
     ),
     "entry-too-large": respelt(
         "ENTRY_TOO_LARGE",
@@ -445,38 +470,76 @@ INVALID: dict[str, Recipe] = {
     ),
     # V4, V5
     "envelope-field-unknown": respelt(
-        "ENVELOPE_INVALID", "a field beside the body", lambda entry: entry.replace(b'"kind"', b'"extra":1,"kind"')
+        "ENVELOPE_INVALID",
+        "a field beside the body",
+        lambda entry: entry.replace(b'"kind"', b'"extra":1,"kind"'),
     ),
     "envelope-time": spoiled(
-        "ENVELOPE_INVALID", "note.added", "the 30th of February", placed(time="2026-02-30T00:00:00.000Z")
+        "ENVELOPE_INVALID",
+        "note.added",
+        "the 30th of February",
+        placed(time="2026-02-30T00:00:00.000Z"),
     ),
     "prev-of-another": spoiled(
         "CHAIN_BROKEN", "note.added", "prev names no record", placed(prev=samples.digest("another"))
     ),
     "second-beginning": spoiled(
-        "GENESIS_MISPLACED", "ledger.created", "a second record 0 in the middle", placed(writer="writer")
+        "GENESIS_MISPLACED",
+        "ledger.created",
+        "a second record 0 in the middle",
+        placed(writer="writer"),
     ),
     "other-ledger": spoiled(
-        "ORIGIN_FOREIGN", "note.added", "a record of another ledger", placed(ledger="example.com/other")
+        "ORIGIN_FOREIGN",
+        "note.added",
+        "a record of another ledger",
+        placed(ledger="example.com/other"),
     ),
     # V6
-    "kind-unknown": spoiled("KIND_UNKNOWN", "note.added", "no such kind", placed(kind="note.removed")),
-    "schema-future": spoiled("SCHEMA_FUTURE", "note.added", "a later schema version", placed(schema=2)),
-    "schema-unknown": spoiled("SCHEMA_UNKNOWN", "note.added", "a version never released", placed(schema=0)),
-    "body-field-unknown": spoiled("BODY_INVALID", "note.added", "a field that no note has", put(extra=1)),
+    "kind-unknown": spoiled(
+        "KIND_UNKNOWN", "note.added", "no such kind", placed(kind="note.removed")
+    ),
+    "schema-future": spoiled(
+        "SCHEMA_FUTURE", "note.added", "a later schema version", placed(schema=2)
+    ),
+    "schema-unknown": spoiled(
+        "SCHEMA_UNKNOWN", "note.added", "a version never released", placed(schema=0)
+    ),
+    "body-field-unknown": spoiled(
+        "BODY_INVALID", "note.added", "a field that no note has", put(extra=1)
+    ),
     "body-field-missing": spoiled(
         "BODY_INVALID", "note.added", "a note without text", lambda _, draft: draft.body.pop("text")
     ),
-    "batch-without-rows": spoiled("BODY_INVALID", "batch.built", "no rows and no blob of rows", put(rows=[])),
-    "real-not-shortest": spoiled("BODY_INVALID", "policy.declared", "0.050 instead of 0.05", put(alpha="0.050")),
-    "kl-no-number": spoiled("NOT_A_REAL", "plan.prepared", "a KL coefficient that is no number", rewarded(kl_coefficient="x")),
+    "batch-without-rows": spoiled(
+        "BODY_INVALID", "batch.built", "no rows and no blob of rows", put(rows=[])
+    ),
+    "real-not-shortest": spoiled(
+        "BODY_INVALID", "policy.declared", "0.050 instead of 0.05", put(alpha="0.050")
+    ),
+    "kl-no-number": spoiled(
+        "NOT_A_REAL",
+        "plan.prepared",
+        "a KL coefficient that is no number",
+        rewarded(kl_coefficient="x"),
+    ),
     # V7, V8
-    "key-unknown": spoiled("KEY_UNKNOWN", "note.added", "nobody enrolled the key", placed(writer="stranger")),
-    "key-early": spoiled("KEY_OUT_OF_WINDOW", "note.added", "before the key's window", enrolled_after(1000)),
-    "key-revoked": spoiled("KEY_OUT_OF_WINDOW", "note.added", "after the key's revocation", by_revoked),
-    "role-missing": spoiled("ROLE_MISSING", "source.ingested", "an auditor ingests", placed(writer="auditor")),
+    "key-unknown": spoiled(
+        "KEY_UNKNOWN", "note.added", "nobody enrolled the key", placed(writer="stranger")
+    ),
+    "key-early": spoiled(
+        "KEY_OUT_OF_WINDOW", "note.added", "before the key's window", enrolled_after(1000)
+    ),
+    "key-revoked": spoiled(
+        "KEY_OUT_OF_WINDOW", "note.added", "after the key's revocation", by_revoked
+    ),
+    "role-missing": spoiled(
+        "ROLE_MISSING", "source.ingested", "an auditor ingests", placed(writer="auditor")
+    ),
     "signature-bit": forged(
-        "SIGNATURE_INVALID", "one bit of the signature is turned", lambda entry, signature: (entry, flip(signature, 9))
+        "SIGNATURE_INVALID",
+        "one bit of the signature is turned",
+        lambda entry, signature: (entry, flip(signature, 9)),
     ),
     "entry-bit": forged(
         "SIGNATURE_INVALID",
@@ -489,13 +552,19 @@ INVALID: dict[str, Recipe] = {
         lambda entry, _: (entry, sign_entry(entry, "auditor")),
     ),
     "signature-without-type": forged(
-        "SIGNATURE_INVALID", "signed without the payload type", lambda entry, _: (entry, key("writer").sign(entry))
+        "SIGNATURE_INVALID",
+        "signed without the payload type",
+        lambda entry, _: (entry, key("writer").sign(entry)),
     ),
     "signature-short": forged(
-        "SIGNATURE_INVALID", "a signature of 63 bytes", lambda entry, signature: (entry, signature[:63])
+        "SIGNATURE_INVALID",
+        "a signature of 63 bytes",
+        lambda entry, signature: (entry, signature[:63]),
     ),
     # V9
-    "statement-missing": spoiled("STATEMENT_MISSING", "policy.declared", "nobody stated it", placed(stater=None)),
+    "statement-missing": spoiled(
+        "STATEMENT_MISSING", "policy.declared", "nobody stated it", placed(stater=None)
+    ),
     "statement-unexpected": spoiled(
         "STATEMENT_UNEXPECTED", "note.added", "a note carries no authority", placed(stater="root")
     ),
@@ -506,52 +575,86 @@ INVALID: dict[str, Recipe] = {
         "STATEMENT_INVALID", "policy.declared", "signed over an empty body", stated(body={})
     ),
     "statement-other-ledger": spoiled(
-        "STATEMENT_INVALID", "policy.declared", "signed for another ledger", stated(ledger="example.com/other")
+        "STATEMENT_INVALID",
+        "policy.declared",
+        "signed for another ledger",
+        stated(ledger="example.com/other"),
     ),
     "statement-replayed": spoiled("STATEMENT_REPLAYED", "policy.declared", "used before", replayed),
-    "statement-stale": spoiled("STATEMENT_STALE", "policy.declared", "over a head never sealed", stale),
+    "statement-stale": spoiled(
+        "STATEMENT_STALE", "policy.declared", "over a head never sealed", stale
+    ),
     "statement-foreign": spoiled(
         "STATEMENT_FOREIGN",
         "policy.declared",
         "over a head of the right size with another root",
-        lambda world, draft: stated(seal=Seen(size=world.chain.size, root=samples.ZERO))(world, draft),
+        lambda world, draft: stated(seal=Seen(size=world.chain.size, root=samples.ZERO))(
+            world, draft
+        ),
     ),
     # V10
-    "ref-missing": spoiled("REF_MISSING", "dataset.parsed", "a dataset of no source", refer(source=None)),
+    "ref-missing": spoiled(
+        "REF_MISSING", "dataset.parsed", "a dataset of no source", refer(source=None)
+    ),
     "ref-none-of-several": spoiled(
         "REF_MISSING", "batch.built", "a batch of neither groups nor split", refer(split=None)
     ),
     "ref-unexpected": spoiled(
-        "REF_UNEXPECTED", "note.added", "a ref that no note has", refer(source=newest("source.ingested"))
+        "REF_UNEXPECTED",
+        "note.added",
+        "a ref that no note has",
+        refer(source=newest("source.ingested")),
     ),
     "ref-shape": spoiled(
-        "REF_SHAPE", "dataset.parsed", "one id where a list is due", refer(source=newest("source.ingested"))
+        "REF_SHAPE",
+        "dataset.parsed",
+        "one id where a list is due",
+        refer(source=newest("source.ingested")),
     ),
-    "ref-kind": spoiled("REF_KIND", "run.launched", "a run of a note", refer(plan=newest("note.added"))),
+    "ref-kind": spoiled(
+        "REF_KIND", "run.launched", "a run of a note", refer(plan=newest("note.added"))
+    ),
     "ref-not-found": spoiled(
-        "REF_NOT_FOUND", "run.launched", "a plan that is not here", refer(plan=samples.digest("a plan"))
+        "REF_NOT_FOUND",
+        "run.launched",
+        "a plan that is not here",
+        refer(plan=samples.digest("a plan")),
     ),
     # V11: keys
-    "key-id": spoiled("KEY_ID_WRONG", "key.enrolled", "the id of another key", put(key=key("else").id)),
+    "key-id": spoiled(
+        "KEY_ID_WRONG", "key.enrolled", "the id of another key", put(key=key("else").id)
+    ),
     "key-twice": spoiled(
         "KEY_TWICE",
         "key.enrolled",
         "enrolled before",
         lambda world, draft: draft.body.update(enrolment(world, "writer", ["ingest"])),
     ),
-    "key-backdated": spoiled("KEY_BACKDATED", "key.enrolled", "for records already written", put(from_seq=0)),
-    "key-root-role": spoiled("KEY_ROLES", "key.enrolled", "root is never enrolled", put(roles=["root"])),
-    "key-weak": spoiled("WEAK_KEY", "key.enrolled", "the neutral point", put(public_key="01" + "00" * 31)),
-    "key-no-point": spoiled("KEY_MALFORMED", "key.enrolled", "no point of the curve", put(public_key="02" + "00" * 31)),
+    "key-backdated": spoiled(
+        "KEY_BACKDATED", "key.enrolled", "for records already written", put(from_seq=0)
+    ),
+    "key-root-role": spoiled(
+        "KEY_ROLES", "key.enrolled", "root is never enrolled", put(roles=["root"])
+    ),
+    "key-weak": spoiled(
+        "WEAK_KEY", "key.enrolled", "the neutral point", put(public_key="01" + "00" * 31)
+    ),
+    "key-no-point": spoiled(
+        "KEY_MALFORMED", "key.enrolled", "no point of the curve", put(public_key="02" + "00" * 31)
+    ),
     "review-key-shared": spoiled(
         "REVIEW_KEY_SHARED", "key.enrolled", "a reviewer who trains", put(roles=["review", "train"])
     ),
     "audit-key-shared": spoiled(
         "AUDIT_KEY_SHARED", "key.enrolled", "an auditor who judges", put(roles=["audit", "judge"])
     ),
-    "root-not-accepted": spoiled("ROOT_WRONG", "root.rotated", "the new root did not sign", put(acceptance="0" * 128)),
+    "root-not-accepted": spoiled(
+        "ROOT_WRONG", "root.rotated", "the new root did not sign", put(acceptance="0" * 128)
+    ),
     "snapshot": spoiled("SNAPSHOT_WRONG", "snapshot.recorded", "an empty tree", put(tree=[])),
-    "restore": spoiled("RESTORE_WRONG", "ledger.restored", "lost from the beginning", put(lost_from=0)),
+    "restore": spoiled(
+        "RESTORE_WRONG", "ledger.restored", "lost from the beginning", put(lost_from=0)
+    ),
     # V11: plans and runs
     "audit-other-split": spoiled(
         "AUDIT_OTHER_SPLIT",
@@ -559,50 +662,91 @@ INVALID: dict[str, Recipe] = {
         "the audit is of another split",
         refer(split=lambda world: world.add("split.declared", groups=9).id),
     ),
-    "leakage": spoiled("LEAKAGE_NOT_ACCEPTED", "plan.prepared", "findings that nobody accepted", leaked),
+    "leakage": spoiled(
+        "LEAKAGE_NOT_ACCEPTED", "plan.prepared", "findings that nobody accepted", leaked
+    ),
     "reward-unaudited": spoiled(
         "REWARD_NOT_AUDITED",
         "plan.prepared",
         "a reinforcement plan without a reward",
         lambda world, draft: (rewarded()(world, draft), draft.refs.pop("reward")),
     ),
-    "rl-dropout": spoiled("RL_DROPOUT", "plan.prepared", "dropout of a tenth", rewarded(lora_dropout="0.1")),
-    "rl-reference": spoiled("RL_REFERENCE", "plan.prepared", "no frozen reference", rewarded(reference="none")),
+    "rl-dropout": spoiled(
+        "RL_DROPOUT", "plan.prepared", "dropout of a tenth", rewarded(lora_dropout="0.1")
+    ),
+    "rl-reference": spoiled(
+        "RL_REFERENCE", "plan.prepared", "no frozen reference", rewarded(reference="none")
+    ),
     "rl-kl": spoiled("RL_KL", "plan.prepared", "no KL term", rewarded(kl_coefficient="0.0")),
-    "plan-start": spoiled("PLAN_START", "plan.prepared", "exact start without a parent", put(start="exact")),
+    "plan-start": spoiled(
+        "PLAN_START", "plan.prepared", "exact start without a parent", put(start="exact")
+    ),
     "twin": spoiled("TWIN_UNCONFIRMED", "plan.prepared", "an equal plan is live", twin),
-    "launched-again": spoiled("PLAN_LAUNCHED", "run.launched", "one launch a plan, ever", launched_again),
+    "launched-again": spoiled(
+        "PLAN_LAUNCHED", "run.launched", "one launch a plan, ever", launched_again
+    ),
     "seal-ahead": spoiled(
-        "SEAL_AHEAD", "run.launched", "a head from the future", put(seen={"size": 9999, "root": samples.ZERO})
+        "SEAL_AHEAD",
+        "run.launched",
+        "a head from the future",
+        put(seen={"size": 9999, "root": samples.ZERO}),
     ),
     "run-ended": spoiled("RUN_NOT_OPEN", "batch.built", "a batch after the end", after_end),
-    "run-still-open": spoiled("RUN_STILL_OPEN", "run.resumed", "a live run is not resumed", resume_live),
+    "run-still-open": spoiled(
+        "RUN_STILL_OPEN", "run.resumed", "a live run is not resumed", resume_live
+    ),
     "checkpoint-other-run": spoiled(
         "CHECKPOINT_OTHER_RUN", "run.resumed", "another run's checkpoint", other_run_checkpoint
     ),
     "counters": spoiled(
-        "COUNTERS_WRONG", "run.ended", "one group too many", lambda _, draft: draft.body["counters"].update(groups=1)
+        "COUNTERS_WRONG",
+        "run.ended",
+        "one group too many",
+        lambda _, draft: draft.body["counters"].update(groups=1),
     ),
-    "short-run": spoiled("SHORT_RUN", "run.ended", "one update of two is not completed", completed_short),
+    "short-run": spoiled(
+        "SHORT_RUN", "run.ended", "one update of two is not completed", completed_short
+    ),
     # V11: learning
-    "group-size": spoiled("GROUP_SIZE", "rollout.group", "one reward for two members", put(rewards=["1.0"])),
+    "group-size": spoiled(
+        "GROUP_SIZE", "rollout.group", "one reward for two members", put(rewards=["1.0"])
+    ),
     "batch-other-split": spoiled(
         "BATCH_OTHER_SPLIT",
         "batch.built",
         "rows of another split",
         refer(split=lambda world: world.add("split.declared", groups=9).id),
     ),
-    "batch-other-run": spoiled("BATCH_OTHER_RUN", "batch.built", "another run's group", other_run_group),
-    "batch-other-step": spoiled("BATCH_OTHER_STEP", "update.acknowledged", "a batch of the step before", leftover),
-    "batch-twice": spoiled("BATCH_ALREADY_ACKNOWLEDGED", "update.acknowledged", "a batch fed twice", fed_twice),
-    "update-order": spoiled("UPDATE_OUT_OF_ORDER", "update.acknowledged", "step 2 comes first", put(step=2)),
-    "update-skipped": spoiled("UPDATE_NOT_CONTINUED", "update.acknowledged", "without the one before", skipped),
-    "state-broken": spoiled("STATE_BROKEN", "update.acknowledged", "from other weights", from_elsewhere),
+    "batch-other-run": spoiled(
+        "BATCH_OTHER_RUN", "batch.built", "another run's group", other_run_group
+    ),
+    "batch-other-step": spoiled(
+        "BATCH_OTHER_STEP", "update.acknowledged", "a batch of the step before", leftover
+    ),
+    "batch-twice": spoiled(
+        "BATCH_ALREADY_ACKNOWLEDGED", "update.acknowledged", "a batch fed twice", fed_twice
+    ),
+    "update-order": spoiled(
+        "UPDATE_OUT_OF_ORDER", "update.acknowledged", "step 2 comes first", put(step=2)
+    ),
+    "update-skipped": spoiled(
+        "UPDATE_NOT_CONTINUED", "update.acknowledged", "without the one before", skipped
+    ),
+    "state-broken": spoiled(
+        "STATE_BROKEN", "update.acknowledged", "from other weights", from_elsewhere
+    ),
     "budget": spoiled("BUDGET_EXCEEDED", "update.acknowledged", "three updates of two", overspent),
-    "no-gradient": spoiled("BAD_GRADIENT", "update.acknowledged", "nothing was learnt", put(gradient_norm="0.0")),
-    "replay-other-update": spoiled("REPLAY_OTHER_UPDATE", "update.acknowledged", "another step redone", replays_other),
+    "no-gradient": spoiled(
+        "BAD_GRADIENT", "update.acknowledged", "nothing was learnt", put(gradient_norm="0.0")
+    ),
+    "replay-other-update": spoiled(
+        "REPLAY_OTHER_UPDATE", "update.acknowledged", "another step redone", replays_other
+    ),
     "replay-other-batch": spoiled(
-        "REPLAY_OTHER_BATCH", "update.acknowledged", "redone on other rows", redone(samples.digest("other rows"))
+        "REPLAY_OTHER_BATCH",
+        "update.acknowledged",
+        "redone on other rows",
+        redone(samples.digest("other rows")),
     ),
     "checkpoint-other-update": spoiled(
         "CHECKPOINT_OTHER_UPDATE",
@@ -611,41 +755,75 @@ INVALID: dict[str, Recipe] = {
         lambda world, _: world.add("update.acknowledged"),
     ),
     # V11: evaluation and promotion
-    "judge-missing": spoiled("JUDGE_MISSING", "protocol.registered", "dialogues and no judge", refer(judge=None)),
-    "pass-kind": spoiled("PASS_KIND", "judge.passed", "a pass that was not planned", put(pass_kind="position_swap")),
-    "judge-unqualified": spoiled("JUDGE_UNQUALIFIED", "judge.passed", "no record says so", put(qualified=True)),
+    "judge-missing": spoiled(
+        "JUDGE_MISSING", "protocol.registered", "dialogues and no judge", refer(judge=None)
+    ),
+    "pass-kind": spoiled(
+        "PASS_KIND", "judge.passed", "a pass that was not planned", put(pass_kind="position_swap")
+    ),
+    "judge-unqualified": spoiled(
+        "JUDGE_UNQUALIFIED", "judge.passed", "no record says so", put(qualified=True)
+    ),
     "cases-missing": spoiled("CASES_MISSING", "arm.transcribed", "one case of two", put(cases=1)),
-    "test-unreviewed": spoiled("TEST_NOT_REVIEWED", "arm.transcribed", "a test set without review", unreviewed),
+    "test-unreviewed": spoiled(
+        "TEST_NOT_REVIEWED", "arm.transcribed", "a test set without review", unreviewed
+    ),
     "passes-missing": spoiled(
         "PASSES_MISSING",
         "evaluation.completed",
         "judged in one order only",
         lambda _, draft: draft.refs.update({"pass": draft.refs["pass"][:1]}),
     ),
-    "protocol-mismatch": spoiled("PROTOCOL_MISMATCH", "judge.passed", "another protocol", other_protocol),
+    "protocol-mismatch": spoiled(
+        "PROTOCOL_MISMATCH", "judge.passed", "another protocol", other_protocol
+    ),
     "pairing": spoiled("PAIRING_BROKEN", "comparison.made", "the baseline beside itself", itself),
     "nomination-other": spoiled(
-        "NOMINATION_OTHER", "candidate.nominated", "chosen and not nominated", put(chosen=samples.digest("x"))
+        "NOMINATION_OTHER",
+        "candidate.nominated",
+        "chosen and not nominated",
+        put(chosen=samples.digest("x")),
     ),
-    "gate-wrong": spoiled("GATE_WRONG", "gate.decided", "no line fails and the gate does", put(passed=False)),
+    "gate-wrong": spoiled(
+        "GATE_WRONG", "gate.decided", "no line fails and the gate does", put(passed=False)
+    ),
     "gate-failed": spoiled("GATE_FAILED", "promotion.granted", "the gate said no", failed_gate),
     "reviewer-other": spoiled(
-        "REVIEWER_OTHER", "promotion.approved", "another reviewer's name", put(reviewer=key("reviewer2").id)
+        "REVIEWER_OTHER",
+        "promotion.approved",
+        "another reviewer's name",
+        put(reviewer=key("reviewer2").id),
     ),
-    "promoted-bytes": spoiled("PROMOTED_BYTES", "promotion.granted", "other bytes", put(tree=samples.digest("x"))),
-    "review-missing": spoiled("REVIEW_MISSING", "promotion.granted", "one reviewer of two", lone_reviewer),
+    "promoted-bytes": spoiled(
+        "PROMOTED_BYTES", "promotion.granted", "other bytes", put(tree=samples.digest("x"))
+    ),
+    "review-missing": spoiled(
+        "REVIEW_MISSING", "promotion.granted", "one reviewer of two", lone_reviewer
+    ),
     "policy-missing": no_policy,
     # V12, V13
     "row-id": wrong_row_id,
     "seal-other-root": sealed(
-        "SEAL_WRONG", "a root that the records do not give", lambda world, size, _: other_head(world, size, b"\x07" * 32)
+        "SEAL_WRONG",
+        "a root that the records do not give",
+        lambda world, size, _: other_head(world, size, b"\x07" * 32),
     ),
-    "seal-moved": sealed("SEAL_WRONG", "kept under another size", lambda _world, size, note: (size - 1, note)),
+    "seal-moved": sealed(
+        "SEAL_WRONG", "kept under another size", lambda _world, size, note: (size - 1, note)
+    ),
     "seal-of-auditor": seal_by("auditor"),
-    "seal-bit": sealed("SEAL_INVALID", "a letter of the note is another", lambda _world, size, note: (size, flip(note, 40))),
-    "seal-no-note": sealed("SEAL_INVALID", "no signed note at all", lambda _world, size, _note: (size, b"seal\n")),
+    "seal-bit": sealed(
+        "SEAL_INVALID",
+        "a letter of the note is another",
+        lambda _world, size, note: (size, flip(note, 40)),
+    ),
+    "seal-no-note": sealed(
+        "SEAL_INVALID", "no signed note at all", lambda _world, size, _note: (size, b"seal\n")
+    ),
     "tail-cut": sealed(
-        "TAIL_CUT", "a seal says there were more records", lambda world, size, _: other_head(world, size + 3, b"\x07" * 32)
+        "TAIL_CUT",
+        "a seal says there were more records",
+        lambda world, size, _: other_head(world, size + 3, b"\x07" * 32),
     ),
 }
 
@@ -655,7 +833,8 @@ def encode(scenario: Scenario, step: str) -> bytes:
     header = {"expect": scenario.expect, "step": step, "comment": scenario.comment}
     fields: dict[str, Any] = {**header, "warnings": scenario.warnings}
     fields["records"] = [
-        {"entry": entry.decode(), "signature": signature.hex()} for entry, signature in scenario.records
+        {"entry": entry.decode(), "signature": signature.hex()}
+        for entry, signature in scenario.records
     ]
     fields["seals"] = [{"size": size, "note": note.decode()} for size, note in scenario.seals]
     if scenario.stored_ids is not None:

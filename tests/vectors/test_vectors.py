@@ -76,4 +76,3 @@ def test_keys_of_the_vectors_are_public_knowledge():
     vector = json.loads((FOLDER / "valid/beginning.json").read_bytes())
     first = json.loads(vector["records"][0]["entry"])
     assert first["actor"] == key("root").id
-

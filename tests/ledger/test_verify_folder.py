@@ -1,0 +1,189 @@
+"""Verification of a whole folder: its end, its trust, its guards, its blobs (V1, V14 to V16)."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+import samples
+from world import Draft, World, grown, key
+
+from ledger import seals
+from ledger.blobs import BlobStore
+from ledger.book import BLOBS, INDEX, Ledger
+from ledger.record import parse
+from verifiers.verify import Options, verify
+
+SOURCE = samples.body("source.ingested")["content"]["digest"]
+
+
+def codes(findings) -> list[str]:
+    """The codes of some findings."""
+    return [item.code for item in findings]
+
+
+def checked(folder, **options):
+    """A verification in one process."""
+    return verify(folder, Options(workers=1, **options))
+
+
+@pytest.fixture
+def world() -> World:
+    """A ledger with one source and a seal."""
+    made = World()
+    made.add("source.ingested")
+    made.seal()
+    return made
+
+
+def test_grown_ledger_is_verified_on_faith(folder):
+    """A ledger in order is verified; without a pinned root or a mark the report says what was not shown."""
+    made = grown()
+    report = checked(made.write(folder))
+    assert (report.verdict, report.trust, report.rollback) == ("verified", "on_faith", "unchecked")
+    assert (report.records, report.root) == (made.chain.size, made.chain.tree.root().hex())
+
+
+def test_pinned_root_is_trusted_and_another_is_not(world, folder):
+    """The root key that was pinned is what trust rests on."""
+    world.write(folder)
+    assert checked(folder, pinned_roots=frozenset({key("root").id})).trust == "pinned"
+    report = checked(folder, pinned_roots=frozenset({key("else").id}))
+    assert (report.verdict, report.trust, codes(report.wrong)) == (
+        "wrong",
+        "on_faith",
+        ["ROOT_UNTRUSTED"],
+    )
+
+
+def test_seal_that_was_expected_is_in_the_ledger_or_it_is_wrong(world, folder):
+    """A seal kept from before shows that nothing up to it was lost or changed since."""
+    note = world.note()
+    world.add("note.added")
+    world.write(folder)
+    assert checked(folder, expect_seal=note).rollback == "expected seal found"
+    size = world.chain.size
+    for head in (
+        seals.Seal(world.records[0].ledger, size, b"\x07" * 32),
+        seals.Seal(world.records[0].ledger, size + 1, b"\x07" * 32),
+        seals.Seal("example.com/other", size, world.chain.tree.root()),
+    ):
+        report = checked(folder, expect_seal=seals.sign_seal(head, key("writer")))
+        assert (report.verdict, codes(report.wrong)) == ("wrong", ["EXPECTED_SEAL"])
+
+
+def test_expected_seal_of_no_seal_key_is_wrong(world, folder):
+    """The right head under a signature that does not count shows nothing."""
+    world.write(folder)
+    assert codes(checked(folder, expect_seal=world.note("auditor")).wrong) == ["SEAL_INVALID"]
+    assert codes(checked(folder, expect_seal=b"no note").wrong) == ["SEAL_INVALID"]
+
+
+def test_cut_tail_is_found_by_the_expected_seal_only(world, folder, tmp_path):
+    """Records cut off behind the last seal kept inside leave a ledger in order: only an outside mark tells."""
+    for _ in range(3):
+        world.add("note.added")
+    note = world.note()
+    shorter = World()
+    shorter.add("source.ingested")
+    shorter.seal()
+    shorter.write(folder)
+    assert checked(folder).verdict == "verified"
+    assert codes(checked(folder, expect_seal=note).wrong) == ["EXPECTED_SEAL"]
+
+
+def test_revocation_from_an_earlier_seq_leaves_suspects(folder):
+    """The chain stays verified; the records that the key wrote since are named as suspect."""
+    world = World()
+    world.add("source.ingested")
+    start = world.newest("source.ingested").seq
+    revoked = world.add("key.revoked", key=key("writer").id, from_seq=start)
+    report = checked(world.write(folder))
+    assert report.verdict == "verified"
+    (suspect,) = report.warnings
+    assert (suspect.code, suspect.seq) == ("KEY_SUSPECT", revoked.seq)
+    assert f"records {start} to {revoked.seq - 1}" in suspect.message
+
+
+def test_stale_index_is_a_warning(folder, tmp_path):
+    """A derived file that does not fit changes no verdict."""
+    grown().replay(tmp_path / "other").close()
+    World().write(folder)
+    shutil.copy(tmp_path / "other" / INDEX, folder / INDEX)
+    report = checked(folder)
+    assert (report.verdict, codes(report.warnings)) == ("verified", ["INDEX_STALE"])
+
+
+def test_absent_blob_makes_it_incomplete_and_changed_bytes_make_it_wrong(world, folder):
+    """At level blobs every blob is re-hashed; absent is another verdict than wrong."""
+    world.write(folder)
+    report = checked(folder, level="blobs")
+    assert (report.verdict, report.blobs.unread) == ("verified", 0)
+    assert report.blobs.checked == 2
+    path = BlobStore(folder / BLOBS).path(SOURCE)
+    path.chmod(0o600)
+    path.write_bytes(b"other")
+    report = checked(folder, level="blobs")
+    assert (report.verdict, codes(report.wrong)) == ("wrong", ["BLOB_WRONG"])
+    path.unlink()
+    report = checked(folder, level="blobs")
+    assert (report.verdict, codes(report.missing), report.blobs.unread) == (
+        "incomplete",
+        ["BLOB_MISSING"],
+        1,
+    )
+    assert checked(folder).verdict == "verified"
+
+
+def test_blob_of_another_size_than_recorded_is_wrong(folder):
+    """The size in the record is checked beside the digest."""
+    world = World()
+    body = samples.body("source.ingested")
+    body["content"]["size"] += 1
+    world.admit(Draft("source.ingested", body))
+    assert codes(checked(world.write(folder), level="blobs").wrong) == ["BLOB_WRONG"]
+
+
+def test_withheld_blob_is_named_and_not_missing(world, folder):
+    """A reviewer's word for an absence turns the finding into a warning; others stay missing."""
+    made = world.draft("blob.withheld")
+    made.body["digest"] = SOURCE
+    world.admit(made)
+    world.write(folder)
+    BlobStore(folder / BLOBS).path(SOURCE).unlink()
+    report = checked(folder, level="blobs")
+    assert (codes(report.warnings), report.blobs.withheld, report.missing) == (
+        ["BLOB_WITHHELD"],
+        1,
+        [],
+    )
+
+
+def test_empty_and_absent_ledgers_are_never_verified(tmp_path, folder):
+    """Nothing there is incomplete, and the code says which nothing it is."""
+    assert codes(checked(tmp_path).missing) == ["LEDGER_NOT_FOUND"]
+    world = World(staffed=False)
+    world.records.clear()
+    assert codes(checked(world.write(folder)).missing) == ["LEDGER_EMPTY"]
+
+
+def test_signatures_are_checked_in_processes_too(folder):
+    """Beyond four thousand records the worker processes find the bad signature, and the first one."""
+    world = World(staffed=False)
+    for number in range(4100):
+        entry, signature = world.sign_bytes(Draft("note.added", {"text": str(number)}))
+        record = parse(entry, bytes(64) if number in (1000, 3000) else signature)
+        world.chain.admit(record, signature_known_good=True)
+        world.records.append(record)
+    report = verify(world.write(folder), Options(workers=2))
+    assert [(item.code, item.seq) for item in report.wrong] == [("SIGNATURE_INVALID", 1002)]
+
+
+def test_reader_of_a_stranger_s_ledger_needs_no_index(folder):
+    """A folder that holds only the database is read and verified."""
+    made = grown()
+    made.write(folder)
+    shutil.rmtree(folder / BLOBS)
+    with Ledger.read(folder) as ledger:
+        assert ledger.get(made.records[-1].id).id == made.records[-1].id
+    assert checked(folder).verdict == "verified"
