@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 
 from pydantic import ValidationError
 
-from ledger.digests import CHUNK_BYTES, PREFIX, is_digest, open_regular
+from ledger.digests import CHUNK_BYTES, PREFIX, digest_stream, is_digest, open_regular
 from ledger.errors import EvidenceError, UsageError
 from ledger.records.base import Blob
 
@@ -122,6 +122,20 @@ class BlobStore:
             )
         return data
 
+    def check(self, digest: str) -> int:
+        """Re-hash a blob as a stream; its size in bytes.
+
+        Raises:
+            EvidenceError: `BLOB_MISSING`, `BLOB_WRONG`, `UNSAFE_PATH`.
+        """
+        with self.open(digest) as stream:
+            actual, size = digest_stream(stream)
+        if actual != digest:
+            raise EvidenceError(
+                "BLOB_WRONG", f"blob {digest} has other bytes", expected=digest, actual=actual
+            )
+        return size
+
     def _temporary(self) -> Path:
         folder = self.folder / "sha256"
         if not folder.is_dir():
@@ -177,6 +191,21 @@ def _named(item: dict[str, Any]) -> Blob:
         raise EvidenceError(
             "BODY_INVALID", f"a blob's {field}: {first['msg'][:200].lower()}", field=field
         ) from None
+
+
+def blobs_of(kind: str, body: dict[str, Any]) -> Iterator[tuple[str, int]]:
+    """(digest, size) of everything in the blob store that a record stands on: blobs, and a checkpoint's files.
+
+    A model's files are not among them: they lie on a shelf, see docs/decisions/0006.
+
+    Raises:
+        EvidenceError: `BODY_INVALID`, see `named_blobs`.
+    """
+    for blob in named_blobs(body):
+        yield blob.digest, blob.size
+    if kind == "checkpoint.published" and not body.get("hosted"):
+        for item in body["files"]:
+            yield item["digest"], item["size"]
 
 
 def _sync(stream: BinaryIO) -> None:

@@ -17,7 +17,7 @@ from typing import Any, Self
 from ledger import highwater, seals, statements
 from ledger import record as records
 from ledger.admission import Chain, key_at
-from ledger.blobs import JSON, BlobStore, named_blobs
+from ledger.blobs import JSON, BlobStore, blobs_of
 from ledger.clock import Clock, system_clock
 from ledger.dsse import pae
 from ledger.ed25519 import PrivateKey
@@ -482,10 +482,12 @@ class Ledger:
         return records.parse(entry, signature)
 
     def _check_blobs(self, record: Record) -> None:
-        for blob in named_blobs(record.body):
-            if not self.blobs.has(blob.digest):
+        if record.kind == "checkpoint.published":
+            records.check_body(record.kind, record.schema, record.body)  # its files are read below
+        for digest, _ in blobs_of(record.kind, record.body):
+            if not self.blobs.has(digest):
                 raise UsageError(
-                    "BLOB_MISSING", f"{record.kind} names blob {blob.digest}, which is not there"
+                    "BLOB_MISSING", f"{record.kind} names blob {digest}, which is not there"
                 )
 
     def _after_commit(self, chain: Chain, admitted: list[Record]) -> None:

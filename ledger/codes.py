@@ -218,7 +218,8 @@ CODES: dict[str, Code] = {
         "verify from the start, not from this snapshot",
     ),
     "RESTORE_WRONG": Code(
-        "a restore record does not fit what is left of the ledger", "see evidence restore --help"
+        "a restore record does not fit what is left of the ledger",
+        "write the seq where the records end; see docs/spec/rules.md, K5",
     ),
     # --- plans and runs -----------------------------------------------------------------------
     "AUDIT_OTHER_SPLIT": Code(
@@ -230,7 +231,7 @@ CODES: dict[str, Code] = {
     ),
     "REWARD_NOT_AUDITED": Code(
         "a reinforcement plan has no reward whose audit found no inversion",
-        "audit it: evidence reward audit NAME",
+        "audit the reward first; this version has no command for rewards yet",
     ),
     "RL_DROPOUT": Code("a reinforcement plan has dropout", "set lora_dropout to 0.0"),
     "RL_REFERENCE": Code(
@@ -244,7 +245,7 @@ CODES: dict[str, Code] = {
     ),
     "TWIN_UNCONFIRMED": Code(
         "a run of an equal plan is live, or nobody has confirmed that it is not",
-        "see it: evidence run list; end it: evidence run reconcile RUN",
+        "wait for it or stop it: evidence run stop RUN; see it: evidence run list",
     ),
     "PLAN_LAUNCHED": Code(
         "a plan is launched once, ever", "prepare a new plan: evidence plan sft CONFIG"
@@ -312,7 +313,7 @@ CODES: dict[str, Code] = {
     ),
     "TEST_NOT_REVIEWED": Code(
         "a test set is read only under a reviewer's signed statement",
-        "have it signed: evidence review sign",
+        "use role validation; this version has no command for reviews of tests yet",
     ),
     "PASSES_MISSING": Code(
         "an evaluation of a judged protocol lacks judge passes",
@@ -328,7 +329,8 @@ CODES: dict[str, Code] = {
     "GATE_FAILED": Code("the gate did not pass", "see its lines: evidence show GATE"),
     "REVIEWER_OTHER": Code("the reviewer named is not the one who signed", "sign it again"),
     "PROMOTED_BYTES": Code(
-        "the promoted bytes are not the checkpoint's", "recover them: evidence checkpoint recover"
+        "the promoted bytes are not the checkpoint's",
+        "take the files from the blobs that the checkpoint names: evidence show CHECKPOINT",
     ),
     "POLICY_MISSING": Code(
         "no policy is declared in this ledger", "declare one: evidence policy declare FILE"
@@ -343,7 +345,7 @@ CODES: dict[str, Code] = {
     ),
     "LEDGER_SCHEMA": Code(
         "the database is not laid out as a ledger: views, triggers or tables were changed",
-        "copy the records into a new ledger with evidence import, or restore a backup",
+        "restore a backup, or read the records with a program that trusts no schema",
     ),
     "LEDGER_EMPTY": Code(
         "there is nothing to verify; an empty ledger is never verified", "check the path"
@@ -498,11 +500,11 @@ CODES: dict[str, Code] = {
     ),
     "SEEDS_TOO_FEW": Code(
         "fewer training seeds than the policy demands; one seed is descriptive",
-        "train the planned seeds of a study: evidence study register CONFIG",
+        "train the planned seeds of a study; this version has no command for studies yet",
     ),
     "SEEDS_NOT_AS_PLANNED": Code(
         "the seeds are not exactly those of a registered study",
-        "evaluate every seed of the study, or register one: evidence study register CONFIG",
+        "evaluate every seed of a study; this version has no command for studies yet",
     ),
     "IDENTITY_UNPROVEN": Code(
         "a checkpoint is not distinct, not re-hashed, or not traced to its plan and split",
@@ -518,11 +520,11 @@ CODES: dict[str, Code] = {
     ),
     "NOT_SIGNIFICANT": Code(
         "the exact sign flip over seeds does not reach the demanded level",
-        "plan a study with enough power: evidence study register CONFIG",
+        "plan a study with enough power; this version has no command for studies yet",
     ),
     "INTERVAL_REACHES_ZERO": Code(
         "the bootstrap interval of the gain does not lie strictly above zero",
-        "plan a study with enough power: evidence study register CONFIG",
+        "plan a study with enough power; this version has no command for studies yet",
     ),
     "EFFECT_TOO_SMALL": Code(
         "the mean gain is below the registered effect",
@@ -546,22 +548,23 @@ CODES: dict[str, Code] = {
     ),
     "NOT_REPRODUCED": Code(
         "not enough was run again from bytes by an independent key, or a re-run disagreed",
-        "evidence audit draw, then evidence audit run",
+        "have an auditor run it again; this version has no command for re-runs yet",
     ),
     "STUDY_MISSING": Code(
         "no study was registered before the run was launched",
-        "evidence study register CONFIG, then launch its runs",
+        "register a study before its runs are launched; this version has no command for it yet",
     ),
     "STUDY_DESCRIPTIVE": Code(
         "the study was registered as descriptive",
-        "register a study with enough power: evidence study register CONFIG",
+        "register a study with enough power; this version has no command for it yet",
     ),
     "RUNS_LEFT_OUT": Code(
         "a run of the study's plans is not counted",
         "evaluate every run of the study: evidence eval run PROTOCOL",
     ),
     "NOMINATION_MISSING": Code(
-        "no nomination names a checkpoint for each seed", "evidence nominate CHECKPOINT"
+        "no nomination names a checkpoint for each seed",
+        "nominate one checkpoint a seed; this version has no command for it yet",
     ),
     "NOT_NOMINATED": Code(
         "the checkpoint is not the one that the nomination names for promotion",
@@ -569,16 +572,18 @@ CODES: dict[str, Code] = {
     ),
     "REVIEW_MISSING": Code(
         "no reviewer signed a statement over the test protocol",
-        "ask a reviewer: evidence review sign PROTOCOL",
+        "a reviewer signs the test protocol; this version has no command for it yet",
     ),
-    "GATE_MISSING": Code("no gate was decided", "evidence study decide STUDY"),
+    "GATE_MISSING": Code(
+        "no gate was decided", "decide the study's gate; this version has no command for it yet"
+    ),
     "APPROVAL_MISSING": Code(
         "fewer reviewers approved than the policy demands",
-        "ask a reviewer: evidence review sign GATE",
+        "reviewers sign the gate; this version has no command for it yet",
     ),
     "BYTES_DIFFER": Code(
         "the bytes on disk are not there or not those of the checkpoint",
-        "evidence checkpoint recover CHECKPOINT DIR",
+        "compare the files with those that the checkpoint names: evidence show CHECKPOINT",
     ),
     # --- models, settings, child processes, training ------------------------------------------
     "MODEL_UNKNOWN": Code(
@@ -672,24 +677,34 @@ CODES: dict[str, Code] = {
         "a run ended without its whole budget, or did not start",
         "see its log: evidence run logs RUN",
     ),
-    "CASES_TOO_FEW": Code("a role has fewer cases than the protocol asks for", "ask for fewer, or split again"),
+    "CASES_TOO_FEW": Code(
+        "a role has fewer cases than the protocol asks for", "ask for fewer, or split again"
+    ),
     "DEMO_FAILED": Code(
-        "a command of the demo ended otherwise than the story tells", "run that command by itself and read its error"
+        "a command of the demo ended otherwise than the story tells",
+        "run that command by itself and read its error",
     ),
     "COMPARISON_MISSING": Code(
-        "a checkpoint was never compared with a baseline", "compare it: evidence eval compare BASELINE EVALUATION"
+        "a checkpoint was never compared with a baseline",
+        "compare it: evidence eval compare BASELINE EVALUATION",
     ),
     "PROMOTION_REFUSED": Code(
-        "a checkpoint is not promoted; each reason has a code of its own", "read the reasons: evidence show REFUSAL"
+        "a checkpoint is not promoted; each reason has a code of its own",
+        "read the reasons: evidence show REFUSAL",
     ),
     "GRANT_NOT_OFFERED": Code(
         "nothing is missing for a promotion, and this command only records refusals",
         "have reviewers and the promote key sign: see docs/spec/rules.md, G4",
     ),
     "EVALUATION_FAILED": Code(
-        "a model could not be put through a protocol; nothing was counted", "read the log that the message names"
+        "a model could not be put through a protocol; nothing was counted",
+        "read the log that the message names",
     ),
     "JUDGE_UNQUALIFIED": Code(
         "a judge pass claims a qualification that no record gives", "record it as not qualified"
+    ),
+    "BLOB_MALFORMED": Code(
+        "a blob's bytes are as named, but not in the form that its record's kind promises",
+        "find out who wrote it: evidence show RECORD",
     ),
 }

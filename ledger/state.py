@@ -13,7 +13,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from ledger import canonical
 from ledger.errors import EvidenceError
-from ledger.records.base import Hex32  # noqa: TC001 - pydantic reads it at run time
+from ledger.records.base import Hex32
 
 HEADS_KEPT = 256
 

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import samples
-from ledger import canonical, seals
+
 from ledger import record as records
-from ledger import statements
+from ledger import seals, statements
 from ledger.admission import Chain
 from ledger.blobs import BlobStore
 from ledger.book import BLOBS, DATABASE, Ledger
@@ -566,7 +566,6 @@ __all__ = [
     "Draft",
     "SeqClock",
     "World",
-    "canonical",
     "clock_at",
     "enrolment",
     "grown",

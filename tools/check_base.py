@@ -30,7 +30,9 @@ def main() -> int:
         print(done.stdout, done.stderr, file=sys.stderr)
         return 1
     replayed = answer["result"]["replayed"]
-    print(f"base installation verifies {EXAMPLE.name}: {answer['result']['records']} records, derived again: {replayed}")
+    print(
+        f"base installation verifies {EXAMPLE.name}: {answer['result']['records']} records, derived again: {replayed}"
+    )
     return 0
 
 

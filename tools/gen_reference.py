@@ -1,6 +1,6 @@
 """Write docs/reference from the commands, codes, models and rules; `--check` fails where a page differs.
 
-    python tools/gen_reference.py [--check]
+python tools/gen_reference.py [--check]
 """
 
 from __future__ import annotations
@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-
 from generated import settle
+
 from ledger.checks import CHECKS
 from ledger.codes import CODES
 from ledger.query.named_queries import find, names
@@ -41,7 +42,7 @@ def commands_page() -> str:
     """Every command with its options, its example and the fields of its result."""
     ctx = click.Context(root, info_name=PROGRAM)
     lines = [
-        *_head("Commands", (root.help or "").replace("\n", " ")),
+        *_head("Commands", _paragraphs(root.help or "")),
         "## Options of every command",
         "",
         *_options(ctx, global_options()),
@@ -55,14 +56,16 @@ def commands_page() -> str:
 def codes_page() -> str:
     """Every code of errors and findings."""
     rows = [
-        (f"`{code}`", row.means, row.hint, step_of(code), str(exit_code(code)))
+        (f"`{code}`", row.means, row.hint, _step(code), str(exit_code(code)))
         for code, row in sorted(CODES.items())
     ]
     about = (
-        "A code never changes its meaning. *Step* is the verification step that reports it; *exit* is the "
-        "exit code of a command that ends with it."
+        "A code never changes its meaning. *Step* is the step of verification that reports it, where one does; "
+        "*exit* is the exit code of a command that ends with it."
     )
-    return _page([*_head("Codes", about), *_table(("code", "means", "what helps", "step", "exit"), rows)])
+    return _page(
+        [*_head("Codes", about), *_table(("code", "means", "what helps", "step", "exit"), rows)]
+    )
 
 
 def records_page() -> str:
@@ -100,10 +103,26 @@ def queries_page() -> str:
     lines += [*_table(("name", "parameters", "answers"), rows), "", "## Tables", ""]
     kinds = {table: kind for kind, table in TABLES.items()}
     rows = [
-        (f"`{table}`", kinds.get(table, ""), ", ".join(f"{item.name} {item.type}" for item in columns(table)))
+        (
+            f"`{table}`",
+            kinds.get(table, ""),
+            ", ".join(f"{item.name} {item.type}" for item in columns(table)),
+        )
         for table in ALL_TABLES
     ]
     return _page([*lines, *_table(("table", "kind", "columns"), rows)])
+
+
+def _step(code: str) -> str:
+    """The step of a code; every other code that the rules beyond the refs name belongs to V11."""
+    step = step_of(code)
+    return step if step != "V11" or f'"{code}"' in _checks_text() else ""
+
+
+@cache
+def _checks_text() -> str:
+    files = sorted((FOLDER.parent.parent / "ledger" / "checks").glob("*.py"))
+    return "".join(file.read_text(encoding="utf-8") for file in files)
 
 
 def _verbs(ctx: click.Context, group: click.Group) -> Iterator[tuple[click.Context, click.Command]]:
@@ -135,7 +154,9 @@ def _command(ctx: click.Context, command: click.Command) -> list[str]:
 
 def _options(ctx: click.Context, params: Sequence[click.Parameter]) -> list[str]:
     rows = [row for param in params if (row := param.get_help_record(ctx)) is not None]
-    return _table(("option", "meaning"), [(f"`{name}`", text) for name, text in rows]) if rows else []
+    return (
+        _table(("option", "meaning"), [(f"`{name}`", text) for name, text in rows]) if rows else []
+    )
 
 
 def _result(model: type[Result]) -> list[str]:

@@ -1,6 +1,6 @@
 """Write schemas/records and schemas/cli from the models; `--check` fails where a file differs.
 
-    python tools/gen_schemas.py [--check]
+python tools/gen_schemas.py [--check]
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from generated import settle
+
 from ledger.records import KINDS
 from ledger.schemas import DIALECT, entry_schema, without_titles
 from runners.cli.results import RESULTS
@@ -21,9 +22,7 @@ FOLDER = Path(__file__).resolve().parent.parent / "schemas"
 
 def record_schemas() -> dict[Path, str]:
     """One file a kind."""
-    return {
-        FOLDER / "records" / f"{kind}.schema.json": _text(entry_schema(kind)) for kind in KINDS
-    }
+    return {FOLDER / "records" / f"{kind}.schema.json": _text(entry_schema(kind)) for kind in KINDS}
 
 
 def command_schemas() -> dict[Path, str]:

@@ -23,20 +23,8 @@ RowAt = Callable[[int], Row | None]
 RECENT_RECORDS = 4096
 
 
-@dataclass
-class ChainResult:
-    """How far a pass came: the chain after the last good record, and what was found."""
-
-    chain: Chain
-    wrong: list[Finding] = field(default_factory=list)
-    warnings: list[Finding] = field(default_factory=list)
-    seals_checked: int = 0
-    revocations: list[tuple[str, int, int]] = field(default_factory=list)
-    roots: dict[int, bytes] = field(default_factory=dict)
-
-
-class _Resolver:
-    """Fetches earlier records of the same pass, certified by their hash."""
+class Passed:
+    """The records that passed so far: fetched by id, certified by their hash, from a scratch of the verifier's own."""
 
     def __init__(self, row_at: RowAt) -> None:
         self.scratch = Scratch()
@@ -44,12 +32,14 @@ class _Resolver:
         self._recent: OrderedDict[str, Record] = OrderedDict()
 
     def remember(self, record: Record) -> None:
+        """Take in a record that passed."""
         self.scratch.add(bytes.fromhex(record.id[7:]), record.seq)
         self._recent[record.id] = record
         if len(self._recent) > RECENT_RECORDS:
             self._recent.popitem(last=False)
 
-    def __call__(self, record_id: str) -> Record | None:
+    def find(self, record_id: str) -> Record | None:
+        """The record of an id among those that passed, or None."""
         found = self._recent.get(record_id)
         if found is not None:
             return found
@@ -59,6 +49,20 @@ class _Resolver:
             return None
         record = records.parse(row[3], row[2])
         return record if record.id == record_id else None
+
+
+@dataclass
+class ChainResult:
+    """How far a pass came: the chain after the last good record, and what was found."""
+
+    chain: Chain
+    passed: Passed
+    wrong: list[Finding] = field(default_factory=list)
+    warnings: list[Finding] = field(default_factory=list)
+    seals_checked: int = 0
+    revocations: list[tuple[str, int, int]] = field(default_factory=list)
+    roots: dict[int, bytes] = field(default_factory=dict)
+    withheld: set[str] = field(default_factory=set)
 
 
 def verify_chain(
@@ -82,9 +86,9 @@ def verify_chain(
         roots_wanted: sizes at which the caller wants the tree's root.
         progress: called with the number of records done, now and then.
     """
-    resolver = _Resolver(row_at)
-    chain = Chain(State(), CompactRange(), None, resolver)
-    result = ChainResult(chain)
+    passed = Passed(row_at)
+    chain = Chain(State(), CompactRange(), None, passed.find)
+    result = ChainResult(chain, passed)
     checker = SignatureChecker(workers, expected_records)
     pending = _SealQueue(notes)
     try:
@@ -94,7 +98,7 @@ def verify_chain(
             except EvidenceError as error:
                 result.wrong.append(Finding.of(error, seq=row[0]))
                 break
-            resolver.remember(record)
+            passed.remember(record)
             _after(chain, record, result, pending, roots_wanted)
             if progress is not None and record.seq % 1000 == 0:
                 progress(record.seq)
@@ -103,7 +107,6 @@ def verify_chain(
         _signature_finding(checker.finish(), row_at, result)
     finally:
         checker.close()
-        resolver.scratch.close()
     if not result.wrong:
         result.wrong += [_cut(size, chain.size) for size in pending.beyond()]
     return result
@@ -142,6 +145,8 @@ def _after(
 ) -> None:
     if record.kind == "key.revoked" and record.body["from_seq"] < record.seq:
         result.revocations.append((record.body["key"], record.body["from_seq"], record.seq))
+    if record.kind == "blob.withheld":
+        result.withheld.add(record.body["digest"])
     if chain.size in wanted:
         result.roots[chain.size] = chain.tree.root()
     for note in pending.at(chain.size):

@@ -39,6 +39,14 @@ class Scratch:
             seq = None if row is None else row[0]
         return seq
 
+    def with_prefix(self, low: bytes, high: bytes) -> list[int]:
+        """Seqs of up to three records whose raw id lies between two, both included."""
+        found = [seq for raw, seq in self._recent.items() if low <= raw <= high]
+        rows = self._db.execute(
+            "SELECT seq FROM ids WHERE id >= ? AND id <= ? LIMIT 3", (low, high)
+        )
+        return sorted({*found, *(seq for (seq,) in rows)})[:3]
+
     def close(self) -> None:
         """Drop the temporary database."""
         self._db.close()

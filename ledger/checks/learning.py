@@ -39,6 +39,7 @@ def _group(context: Context) -> None:
 
 
 def _rejected(context: Context) -> None:
+    """R3: what belongs to a run is recorded while it is live."""
     context.open_run()
 
 

@@ -11,7 +11,7 @@ import os
 from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from pysqlite3 import dbapi2 as sqlite
 
@@ -165,6 +165,68 @@ class Index:
                 path.unlink(missing_ok=True)
         else:
             self.size, self.last_id, self._db = size, last_id, db
+
+
+class IndexReader:
+    """A derived index, maybe a stranger's, only to look at; use it in a `with` block.
+
+    Args:
+        path: the file, which exists.
+
+    Raises:
+        EvidenceError: `INDEX_STALE`, it cannot be read or is laid out in another way.
+    """
+
+    def __init__(self, path: Path) -> None:
+        if path.is_symlink() or not path.is_file():
+            raise EvidenceError("INDEX_STALE", "the derived index is not a regular file")
+        self._db = _connect(path, "ro" if os.access(path.parent, os.W_OK) else "ro&immutable=1")
+        try:
+            self.size = self._read_size()
+        except EvidenceError:
+            self._db.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._db.close()
+
+    def _read_size(self) -> int:
+        if not self._ask("SELECT count(*) FROM sqlite_master"):
+            raise EvidenceError("INDEX_STALE", "the derived index is empty")
+        try:
+            return _read_head(self._db)[0]
+        except sqlite.Error as error:
+            raise EvidenceError("INDEX_STALE", f"the derived index: {error}") from error
+
+    def has_record(self, record: Record) -> bool:
+        """Whether the index has a record's place and kind."""
+        place = self._ask("SELECT seq FROM ids WHERE id = ?", bytes.fromhex(record.id[7:]))
+        return place == record.seq and bool(
+            self._ask("SELECT 1 FROM kinds WHERE kind = ? AND seq = ?", record.kind, record.seq)
+        )
+
+    def has_edge(self, target: int, source: int, role: str) -> bool:
+        """Whether the index has an edge."""
+        query = "SELECT 1 FROM edges WHERE target = ? AND source = ? AND role = ?"
+        return bool(self._ask(query, target, source, role))
+
+    def counts(self) -> tuple[int, int, int]:
+        """How many ids, kinds and edges it holds."""
+        ids, kinds, edges = (
+            self._ask(f"SELECT count(*) FROM {table}")  # noqa: S608 - our own table names
+            for table in ("ids", "kinds", "edges")
+        )
+        return ids, kinds, edges
+
+    def _ask(self, query: str, *values: object) -> Any:
+        try:
+            row = self._db.execute(query, values).fetchone()
+        except sqlite.Error as error:
+            raise EvidenceError("INDEX_STALE", f"the derived index: {error}") from error
+        return None if row is None else row[0]
 
 
 def _connect(path: Path, mode: str) -> Any:

@@ -132,10 +132,12 @@ def scored_texts(tokenizer: Any, item: Mapping[str, Any]) -> list[Scored]:
     }
     texts = []
     for part, (before, target) in pairs.items():
+        if not target.strip():
+            continue
         context_ids = tokenizer(before)["input_ids"]
         target_ids = tokenizer(" " + target.strip(), add_special_tokens=False)["input_ids"]
         texts.append(Scored(item["item"], part, tuple(context_ids), tuple(target_ids)))
-    return [text for text in texts if text.target and text.context]
+    return texts
 
 
 def context(item: Mapping[str, Any], known: str | None) -> str:

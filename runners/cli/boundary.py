@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from typing import TYPE_CHECKING, Any
@@ -144,6 +143,8 @@ def _fail(app: App, error: LedgerError) -> int:
 
 def _print_object(app: App, *, ok: bool, **parts: Any) -> None:
     """One line of ASCII: escapes in it are JSON's own, so no terminal obeys what a ledger holds."""
+    import json
+
     text = json.dumps({"ok": ok, "command": app.command, **parts}, allow_nan=False)
     click.echo(text.replace("\x7f", "\\u007f"))
 

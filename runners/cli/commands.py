@@ -41,9 +41,13 @@ class Verb(click.Command):
 
 
 class Group(click.Group):
-    """A noun with its verbs."""
+    """A noun with its verbs; it takes the options of every command too."""
 
     command_class = Verb
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.params = [*self.params, *global_options()]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Options, then verbs."""

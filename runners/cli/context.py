@@ -17,9 +17,10 @@ import click
 
 from ledger.errors import LedgerError, UsageError
 from runners.cli import render
+from runners.cli.progress import Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from ledger.book import Ledger
     from ledger.ed25519 import PrivateKey
@@ -199,20 +200,21 @@ class App:
             render.write(line, err=True, color=self.color(sys.stderr.isatty()))
 
     @contextmanager
-    def progress(self, label: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
-        """A bar on stderr for work of over two seconds; yields a function that takes a step.
+    def progress(self, label: str, total: int | None = None) -> Iterator[Progress]:
+        """A line on stderr that says how far work of over two seconds is; call it to take a step.
 
         Only a terminal shows it, and `--json` never does.
 
         Args:
             label: what is being done.
-            total: how many steps there are; None where nobody knows.
+            total: how many steps there are; None where nobody knows yet.
         """
-        hidden = self.as_json or not sys.stderr.isatty()
-        with click.progressbar(
-            length=total or 0, label=render.clean(label), file=sys.stderr, hidden=hidden
-        ) as bar:
-            yield bar.update
+        shown = sys.stderr.isatty() and not self.as_json
+        bar = Progress(render.clean(label), total, sys.stderr if shown else None)
+        try:
+            yield bar
+        finally:
+            bar.close()
 
     def color(self, terminal: bool) -> bool:
         """Whether to colour: on a terminal, unless `NO_COLOR` is set (no-color.org)."""

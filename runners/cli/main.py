@@ -13,7 +13,7 @@ import sys
 import click
 
 from runners.cli import boundary
-from runners.cli.commands import LazyGroup, global_options
+from runners.cli.commands import LazyGroup
 from runners.cli.context import App
 
 _HERE = "runners.cli"
@@ -57,7 +57,6 @@ REGISTRY: dict[str, dict[str, tuple[str, str]]] = {
 @click.group(
     cls=LazyGroup,
     registry=REGISTRY,
-    params=global_options(),
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(package_name="evidence-ledger", prog_name=boundary.PROGRAM)

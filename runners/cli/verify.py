@@ -16,6 +16,7 @@ from runners.cli.context import App, pass_app
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from runners.cli.progress import Progress
     from verifiers.report import Finding, Report
 
 _COLORS = {"verified": "green", "wrong": "red", "incomplete": "yellow"}
@@ -74,7 +75,7 @@ def verify(
     from verifiers.verify import verify as run
 
     note = None if expect_seal is None else _read_seal(expect_seal)
-    with app.progress("verifying") as step:
+    with app.progress("verifying") as bar:
         report = run(
             app.ledger_path,
             Options(
@@ -84,7 +85,7 @@ def verify(
                 expect_seal=note,
                 state_dir=app.state_dir,
                 workers=workers,
-                progress=_progress(step),
+                progress=_progress(bar),
             ),
         )
     app.emit(
@@ -103,13 +104,10 @@ def _read_seal(path: Path) -> bytes:
         return stream.read(_MAX_SEAL_BYTES)
 
 
-def _progress(step: Callable[[int], None]) -> Callable[[str, int, int], None]:
-    last = ("", 0)
-
-    def report(stage: str, done: int, _total: int) -> None:
-        nonlocal last
-        step(done - (last[1] if stage == last[0] else 0))
-        last = (stage, done)
+def _progress(bar: Progress) -> Callable[[str, int, int], None]:
+    def report(stage: str, done: int, total: int) -> None:
+        bar.label, bar.total = f"verifying {stage}", total
+        bar.to(done)
 
     return report
 

@@ -65,15 +65,10 @@ def build(
 ) -> Any:
     """The trainer on a freshly loaded model with a fresh adapter, and the data in the order of the steps."""
     from datasets import Dataset
-    from peft import get_peft_model
 
-    from runners.loading import load_model
     from runners.train.order import micro_batches
     from runners.train.trainer import Collator, LedgerSFTTrainer
 
-    model = get_peft_model(load_model(job["model"], settings.dtype), adapter_config(job, settings))
-    # The adapter's file names the base model; the library would write this machine's path to it.
-    model.peft_config["default"].base_model_name_or_path = job["model"]["name"]
     order = [position for batch in micro_batches(encoded.rows, settings) for position in batch]
     data = Dataset.from_dict(
         {
@@ -86,12 +81,37 @@ def build(
         channel=channel,
         rows=encoded.rows,
         settings=settings,
-        model=model,
+        model=adapted_model(job, settings),
         args=arguments(job, settings),
         train_dataset=data,
         processing_class=tokenizer,
         data_collator=Collator(int(tokenizer.pad_token_id)),
     )
+
+
+def adapted_model(job: dict[str, Any], settings: SftSettings) -> Any:
+    """The base model with a fresh adapter on it.
+
+    Raises:
+        EvidenceError: the model is not what was registered.
+        UsageError: `SETTING_INVALID`, the model has no module of a target's name, or no such layer.
+    """
+    from peft import get_peft_model
+
+    from ledger.errors import UsageError
+    from runners.loading import load_model
+
+    base = load_model(job["model"], settings.dtype)
+    names = {name.rpartition(".")[2] for name, _ in base.named_modules()}
+    for target in settings.lora_targets:
+        if target not in names:
+            raise UsageError(
+                "SETTING_INVALID", f"the model has no module named {target}", field="lora_targets"
+            )
+    model = get_peft_model(base, adapter_config(job, settings))
+    # The adapter's file names the base model; the library would write this machine's path to it.
+    model.peft_config["default"].base_model_name_or_path = job["model"]["name"]
+    return model
 
 
 def adapter_config(job: dict[str, Any], settings: SftSettings) -> Any:

@@ -10,8 +10,8 @@ import pytest
 
 from ledger import canonical, seals
 from ledger.book import Draft, Ledger
-from ledger.ed25519 import PrivateKey, verify
 from ledger.dsse import pae
+from ledger.ed25519 import PrivateKey, verify
 from ledger.records import KINDS
 from runners.cli.summary import FIELDS
 

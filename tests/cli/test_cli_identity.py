@@ -40,7 +40,13 @@ def test_init_says_where_the_keys_lie(cli, tmp_path):
 
 @pytest.mark.parametrize(
     ("origin", "code"),
-    [("two words", "USAGE"), ("", "USAGE"), ("a\nb", "USAGE"), ("é.com", "USAGE"), ("x" * 129, "USAGE")],
+    [
+        ("two words", "USAGE"),
+        ("", "USAGE"),
+        ("a\nb", "USAGE"),
+        ("é.com", "USAGE"),
+        ("x" * 129, "USAGE"),
+    ],
 )
 def test_init_refuses_a_bad_origin_and_makes_nothing(cli, tmp_path, origin, code):
     """A name that no seal could carry is refused before a key or a folder is made."""
@@ -149,7 +155,9 @@ def test_a_review_key_holds_no_other_role(made):
     """The rules refuse a reviewer who also trains, and nothing is recorded."""
     public = PrivateKey.from_seed(b"r" * 32).public.hex()
     before = made.json("log").result["size"]
-    called = made.json("key", "enroll", public, "--role", "review", "--role", "train", "--owner", "x")
+    called = made.json(
+        "key", "enroll", public, "--role", "review", "--role", "train", "--owner", "x"
+    )
     assert (called.code, called.error["code"]) == (1, "REVIEW_KEY_SHARED")
     assert made.json("log").result["size"] == before
 

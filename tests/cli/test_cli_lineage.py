@@ -62,7 +62,10 @@ def test_full_lineage_is_the_closure_over_refs(run, trained, option):
         assert {node["id"] for node in result["nodes"]} == wanted
         inside = [item for item in trained.records if item.id in wanted]
         edges = {
-            (item.id, ref, role) for item in inside for role, ref in item.all_refs() if ref in wanted
+            (item.id, ref, role)
+            for item in inside
+            for role, ref in item.all_refs()
+            if ref in wanted
         }
         assert {(edge["from"], edge["to"], edge["role"]) for edge in result["edges"]} == edges
 
@@ -121,7 +124,10 @@ def test_a_deep_tree_is_drawn_without_recursion():
     """A chain deeper than the interpreter's stack is drawn in full."""
     depth = sys.getrecursionlimit() + 500
     names = [f"sha256:{number:064x}" for number in range(depth)]
-    nodes = {name: Node(name, "note.added", seq, seq, (("note.added", 1),)) for seq, name in enumerate(names)}
+    nodes = {
+        name: Node(name, "note.added", seq, seq, (("note.added", 1),))
+        for seq, name in enumerate(names)
+    }
     edges = [Edge(names[seq], names[seq - 1], "about") for seq in range(1, depth)]
     graph = Graph(names[-1], "up", nodes, edges)
     lines = drawing._tree(graph, {name: name[-6:] for name in names})
@@ -146,7 +152,9 @@ def test_labels_cannot_break_out_of_a_drawing(made):
     """A note's text with quotes, brackets and escapes stays inside its label in every notation."""
     note = made.json("note", "@0", '"]; x[label="<script>\x1b[31m`|`').result["note"]
     dot = made("lineage", note, "--format", "dot").out
-    assert [line for line in dot.splitlines() if "script" in line and not line.endswith('"];')] == []
+    assert [
+        line for line in dot.splitlines() if "script" in line and not line.endswith('"];')
+    ] == []
     assert dot.replace('\\"', "").count('"') == 6  # two nodes and one edge, each with one label
     mermaid = made("lineage", note, "--format", "mermaid").out
     assert "<script>" not in mermaid

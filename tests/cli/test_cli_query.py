@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
 from pathlib import Path
 
 import duckdb
@@ -58,7 +59,9 @@ def test_columns_of_a_table_are_distinct():
 
 def test_every_table_holds_its_kinds_records(full, full_world):
     """Each table has exactly the seqs of its kind, and records has them all."""
-    parts = " UNION ALL ".join(f"SELECT '{table}' AS t, seq FROM {table}" for table in TABLES.values())
+    parts = " UNION ALL ".join(
+        f"SELECT '{table}' AS t, seq FROM {table}" for table in TABLES.values()
+    )
     answer = ask(full.ledger, f"{parts} ORDER BY t, seq")
     wanted = sorted([TABLES[record.kind], record.seq] for record in full_world.records)
     assert answer.rows == wanted
@@ -81,7 +84,9 @@ def test_reals_are_numbers_and_nested_fields_are_columns(full, full_world):
 
 def test_edges_are_the_refs(full, full_world):
     """The edges table has one row a ref, with the kinds at both ends."""
-    answer = ask(full.ledger, "SELECT seq, role, target, target_kind FROM edges ORDER BY seq, role, target")
+    answer = ask(
+        full.ledger, "SELECT seq, role, target, target_kind FROM edges ORDER BY seq, role, target"
+    )
     kinds = {record.id: record.kind for record in full_world.records}
     wanted = sorted(
         [record.seq, role, ref, kinds[ref]]
@@ -125,7 +130,11 @@ def test_a_named_query_runs_from_the_command_line(full, full_world):
     """The learning curve of the newest run has one row an update."""
     update = full_world.newest("update.acknowledged")
     run = update.ref("run")
-    mine = [item.body["step"] for item in full_world.records if item.ref("run") == run and "loss" in item.body]
+    mine = [
+        item.body["step"]
+        for item in full_world.records
+        if item.ref("run") == run and "loss" in item.body
+    ]
     found = rows(full.json("query", "curve", "--param", f"run={run[7:]}"))
     assert [row["step"] for row in found] == sorted(mine)
 
@@ -249,7 +258,12 @@ def test_a_file_is_not_read_from_the_command_line(made, tmp_path):
 
 @pytest.mark.parametrize(
     "setting",
-    ["enable_external_access = true", "lock_configuration = false", "memory_limit = '99GB'", "threads = 9"],
+    [
+        "enable_external_access = true",
+        "lock_configuration = false",
+        "memory_limit = '99GB'",
+        "threads = 9",
+    ],
 )
 def test_a_locked_database_stays_locked(setting):
     """No setting is changed after the lock, not even by us."""
@@ -262,7 +276,9 @@ def test_a_locked_database_stays_locked(setting):
 def test_a_write_inside_a_select_changes_no_file(made, tmp_path):
     """A WITH that writes is at most a change in memory: the ledger's files stay as they are."""
     before = tree(made.ledger)
-    made.json("query", "WITH x AS (INSERT INTO notes (seq) VALUES (1) RETURNING seq) SELECT * FROM x")
+    made.json(
+        "query", "WITH x AS (INSERT INTO notes (seq) VALUES (1) RETURNING seq) SELECT * FROM x"
+    )
     assert tree(made.ledger) == before
     assert made.json("query", "SELECT * FROM notes").result["rows"] == []
 
@@ -276,7 +292,10 @@ def tree(folder: Path) -> dict[Path, bytes]:
 @pytest.mark.parametrize(
     ("sql", "seconds"),
     [
-        ("WITH RECURSIVE t(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM t) SELECT count(*) FROM t", 3),
+        (
+            "WITH RECURSIVE t(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM t) SELECT count(*) FROM t",
+            3,
+        ),
         ("SELECT count(*) FROM range(1000000000) a, range(1000000000) b", 3),
         ("SELECT repeat('x', 2000000000)", 30),
         ("SELECT length(repeat('x', 4000000000) || repeat('y', 4000000000))", 30),
@@ -324,8 +343,6 @@ def test_every_sort_of_cell_is_json(everything):
 def test_the_passphrase_does_not_reach_the_query(made, monkeypatch):
     """The process that runs SQL gets none of the user's secrets in its environment."""
     seen: list[dict[str, str]] = []
-    import subprocess
-
     real = subprocess.Popen
 
     class Watched(real):

@@ -168,7 +168,7 @@ def test_reading_any_bytes_gives_a_value_or_the_one_error(data):
     try:
         value = canonical.decode(data)
     except EvidenceError as error:
-        assert error.code == "NOT_CANONICAL"
+        assert error.code == "NOT_CANONICAL"  # noqa: PT017 - most bytes raise, not all
     else:
         assert canonical.encode(value) == data
 
@@ -214,7 +214,7 @@ def test_real_refuses_what_is_not_finite(number):
 @pytest.mark.parametrize(
     "text",
     ["", "x", "1", "1.50", "01.5", "+1.5", " 1.5", "1.5\n", "1_0.5", "1e5", "nan", "inf", "1e999",
-     "0x1p3", "١.٥", "1.0000000000000000001"],
+     "0x1p3", "\u0661.\u0665", "1.0000000000000000001"],
 )  # fmt: skip
 def test_parse_real_refuses_all_but_the_shortest_form(text):
     """Each number has one text, the one that `real` writes."""

@@ -167,6 +167,7 @@ def test_empty_and_absent_ledgers_are_never_verified(tmp_path, folder):
     assert codes(checked(world.write(folder)).missing) == ["LEDGER_EMPTY"]
 
 
+@pytest.mark.slow
 def test_signatures_are_checked_in_processes_too(folder):
     """Beyond four thousand records the worker processes find the bad signature, and the first one."""
     world = World(staffed=False)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import io
 import os
 import time
+from typing import get_args
 
 import pytest
 
 from ledger import canonical
 from ledger.errors import EvidenceError, UsageError
+from ledger.records.run import FailureCode
 from runners.child import FAILURES, run_child
 from runners.protocol import MAX_LINE_BYTES, Channel, parse_line
 
@@ -25,9 +27,16 @@ def run(tmp_path, module, job, on_event=lambda event: {}, **options):
 def test_events_are_answered_in_order(tmp_path):
     """Each event waits for its reply, and the end carries the child's own fields."""
     seen = []
-    ended = run(tmp_path, BEHAVE, {"do": "count", "steps": 3}, lambda event: seen.append(event) or {})
+    ended = run(
+        tmp_path, BEHAVE, {"do": "count", "steps": 3}, lambda event: seen.append(event) or {}
+    )
     assert [(event["n"], event["step"]) for event in seen] == [(1, 0), (2, 1), (3, 2)]
-    assert (ended.outcome, ended.returncode, ended.events, ended.failure) == ("completed", 0, 4, None)
+    assert (ended.outcome, ended.returncode, ended.events, ended.failure) == (
+        "completed",
+        0,
+        4,
+        None,
+    )
     assert ended.end["steps"] == 3
 
 
@@ -58,9 +67,15 @@ def test_prints_go_to_the_log(tmp_path):
     ("job", "code", "failure", "word"),
     [
         pytest.param({"do": "fail"}, "MODEL_UNSAFE", "bad_input", "pickle", id="an error of ours"),
-        pytest.param({"do": "crash"}, "CHILD_DIED", "child_died", "exit code 1", id="an error of others"),
-        pytest.param({"do": "die"}, "CHILD_DIED", "child_died", "memory", id="killed by the system"),
-        pytest.param({"do": "float"}, "NOT_CANONICAL", "internal", "float", id="a floating-point number"),
+        pytest.param(
+            {"do": "crash"}, "CHILD_DIED", "child_died", "exit code 1", id="an error of others"
+        ),
+        pytest.param(
+            {"do": "die"}, "CHILD_DIED", "child_died", "memory", id="killed by the system"
+        ),
+        pytest.param(
+            {"do": "float"}, "NOT_CANONICAL", "internal", "float", id="a floating-point number"
+        ),
     ],
 )
 def test_failures_are_typed(tmp_path, job, code, failure, word):
@@ -83,7 +98,9 @@ ROGUE_LINES = [
     pytest.param(b'{"event":"start","n":2}\n', "no number", id="a wrong number"),
     pytest.param(b'{"event":"start"}\n', "no number", id="no number"),
     pytest.param(b'{"n":1}\n', "no event name", id="no event"),
-    pytest.param(b'{"event":"end","n":1,"outcome":"promoted"}\n', "promoted", id="an outcome of its own"),
+    pytest.param(
+        b'{"event":"end","n":1,"outcome":"promoted"}\n', "promoted", id="an outcome of its own"
+    ),
     pytest.param(b'{"event":"start","event":"end","n":1}\n', "canonical", id="a key twice"),
     pytest.param(b"[" * 100_000 + b"\n", "deeper", id="too deep"),
     pytest.param(b"\xff\xfe\n", "no message", id="no text"),
@@ -207,8 +224,4 @@ def test_a_line_has_a_limit():
 
 def test_failures_are_those_a_record_knows():
     """Every failure of the table is one that a `run.ended` record may name."""
-    from typing import get_args
-
-    from ledger.records.run import FailureCode
-
     assert set(FAILURES.values()) <= set(get_args(FailureCode))

@@ -3,10 +3,44 @@
 from __future__ import annotations
 
 import json
+import queue
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from ledger.canonical import decode, encode
 from ledger.digests import FileEntry, inventory, sha256
+from runners.protocol import Channel
+
+pytest.importorskip("torch", reason="needs the train extra")
+
+import torch
+from tokenizers import (
+    Tokenizer,
+    decoders,
+    models,
+    pre_tokenizers,
+    trainers,
+)
+from transformers import (
+    AutoModelForCausalLM,
+    LlamaConfig,
+    LlamaForCausalLM,
+    PreTrainedTokenizerFast,
+)
+
+__all__ = [
+    "AutoModelForCausalLM",
+    "files_of",
+    "loopback",
+    "make_model",
+    "model_job",
+    "rows",
+    "torch",
+    "write_lines",
+    "write_rows",
+]
 
 TEMPLATE = (
     "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>\n' }}"
@@ -18,15 +52,13 @@ TEXTS = [
     '{"tool":"cancel","reason":"no longer needed"} {"tool":"refuse","reason":"wrong_status"}',
     "You are a desk. Reply with one JSON tool call. system user assistant",
 ]
-SYSTEM = "You are a desk. Reply with one JSON tool call. Policy: only pending orders can be cancelled."
+SYSTEM = (
+    "You are a desk. Reply with one JSON tool call. Policy: only pending orders can be cancelled."
+)
 
 
-def make_model(folder: Path, family: str = "llama") -> Path:
+def make_model(folder: Path) -> Path:
     """A folder with seeded random weights, configuration, tokenizer and chat template."""
-    import torch
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
-
     raw = Tokenizer(models.BPE())
     raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     raw.decoder = decoders.ByteLevel()
@@ -78,7 +110,10 @@ def rows(count: int = 12) -> list[dict[str, Any]]:
                 "id": f"row-{number}",
                 "messages": [
                     {"role": "system", "content": SYSTEM},
-                    {"role": "user", "content": f"Cancel it. Order: {number // 2} items. Status: {status}."},
+                    {
+                        "role": "user",
+                        "content": f"Cancel it. Order: {number // 2} items. Status: {status}.",
+                    },
                     {"role": "assistant", "content": answer},
                 ],
             }
@@ -112,3 +147,22 @@ def as_json(file: FileEntry) -> dict[str, Any]:
 def model_job(folder: Path) -> dict[str, Any]:
     """A job's `model`."""
     return {"path": str(folder), "name": "tiny", "files": files_of(folder)}
+
+
+def loopback(on_event):
+    """A channel whose other end is a function in this process."""
+    replies = queue.SimpleQueue()
+
+    class Reader:
+        def readline(self, _limit):
+            return replies.get_nowait()
+
+    class Writer:
+        def write(self, line):
+            event = decode(line.rstrip(b"\n"))
+            replies.put(encode({"ok": True, **on_event(event), "n": event["n"]}) + b"\n")
+
+        def flush(self):
+            """Nothing waits."""
+
+    return Channel(Reader(), Writer())

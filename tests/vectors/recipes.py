@@ -422,7 +422,7 @@ VALID: dict[str, Recipe] = {
 }
 
 INVALID: dict[str, Recipe] = {
-    # V2, V3
+    # rows and bytes
     "record-removed": rearranged(
         "SEQ_GAP", "a record from the middle is gone", lambda all_: all_[:3] + all_[4:]
     ),
@@ -468,7 +468,7 @@ INVALID: dict[str, Recipe] = {
         "signature and entry are 65,536 bytes",
         lambda entry: entry.replace(b"a note", b"x" * (65_472 - len(entry) + 6)),
     ),
-    # V4, V5
+    # envelope and place
     "envelope-field-unknown": respelt(
         "ENVELOPE_INVALID",
         "a field beside the body",
@@ -523,7 +523,7 @@ INVALID: dict[str, Recipe] = {
         "a KL coefficient that is no number",
         rewarded(kl_coefficient="x"),
     ),
-    # V7, V8
+    # keys and signatures
     "key-unknown": spoiled(
         "KEY_UNKNOWN", "note.added", "nobody enrolled the key", placed(writer="stranger")
     ),
@@ -620,7 +620,7 @@ INVALID: dict[str, Recipe] = {
         "a plan that is not here",
         refer(plan=samples.digest("a plan")),
     ),
-    # V11: keys
+    # keys and root, V11
     "key-id": spoiled(
         "KEY_ID_WRONG", "key.enrolled", "the id of another key", put(key=key("else").id)
     ),
@@ -655,7 +655,7 @@ INVALID: dict[str, Recipe] = {
     "restore": spoiled(
         "RESTORE_WRONG", "ledger.restored", "lost from the beginning", put(lost_from=0)
     ),
-    # V11: plans and runs
+    # plans and runs, V11
     "audit-other-split": spoiled(
         "AUDIT_OTHER_SPLIT",
         "plan.prepared",
@@ -707,7 +707,7 @@ INVALID: dict[str, Recipe] = {
     "short-run": spoiled(
         "SHORT_RUN", "run.ended", "one update of two is not completed", completed_short
     ),
-    # V11: learning
+    # learning, V11
     "group-size": spoiled(
         "GROUP_SIZE", "rollout.group", "one reward for two members", put(rewards=["1.0"])
     ),
@@ -754,7 +754,7 @@ INVALID: dict[str, Recipe] = {
         "another update followed",
         lambda world, _: world.add("update.acknowledged"),
     ),
-    # V11: evaluation and promotion
+    # evaluation and promotion, V11
     "judge-missing": spoiled(
         "JUDGE_MISSING", "protocol.registered", "dialogues and no judge", refer(judge=None)
     ),
@@ -801,7 +801,7 @@ INVALID: dict[str, Recipe] = {
         "REVIEW_MISSING", "promotion.granted", "one reviewer of two", lone_reviewer
     ),
     "policy-missing": no_policy,
-    # V12, V13
+    # stored ids and seals
     "row-id": wrong_row_id,
     "seal-other-root": sealed(
         "SEAL_WRONG",

@@ -76,12 +76,120 @@ class Run(OpenResult):
     checkpoint: Id | None = None
 
 
+class RunList(OpenResult):
+    """`evidence run list`."""
+
+    runs: list[Run]
+
+
+class RunStop(OpenResult):
+    """`evidence run stop`."""
+
+    request: Id
+    run: Id
+
+
+class RunLogs(OpenResult):
+    """`evidence run logs`."""
+
+    run: Id
+    log: str
+    lines: list[str]
+
+
+class Checkpoint(OpenResult):
+    """A published checkpoint."""
+
+    checkpoint: Id
+    run: Id
+    step: Number
+    tree: Id
+    bytes: Number
+
+
+class CheckpointList(OpenResult):
+    """`evidence checkpoint list`."""
+
+    checkpoints: list[Checkpoint]
+
+
+class ModelAdd(OpenResult):
+    """`evidence model add`."""
+
+    model: Id
+    name: str
+    family: str
+    parameters: Number
+    tree: Id
+    licence: str
+
+
+class ModelCatalog(OpenResult):
+    """`evidence model catalog`."""
+
+    models: list[dict[str, Any]]
+
+
+class EvalRegister(OpenResult):
+    """`evidence eval register`: cases for each kind and family."""
+
+    protocol: Id
+    role: str
+    cases: dict[str, Number]
+    families: dict[str, Number]
+
+
+class EvalRun(OpenResult):
+    """`evidence eval run`."""
+
+    evaluation: Id
+    cases: Number
+    success: Number
+    failure: Number
+    undecided: Number
+    violations: Number
+    truncated: Number
+
+
+class EvalCompare(OpenResult):
+    """`evidence eval compare`."""
+
+    comparison: Id
+    candidates: list[dict[str, Any]]
+    recommendation: str
+    descriptive: bool
+
+
+class Promote(OpenResult):
+    """`evidence promote`: the reasons against it, each with its code."""
+
+    refusal: Id
+    checkpoint: Id
+    reasons: list[dict[str, Any]]
+    gates: list[dict[str, Any]]
+
+
+class Demo(OpenResult):
+    """`evidence demo`: what the job came to."""
+
+
 RESULTS: dict[str, type[Result]] = {
+    "checkpoint list": CheckpointList,
     "data accept": DataAccept,
     "data audit": DataAudit,
     "data ingest": DataIngest,
     "data split": DataSplit,
+    "demo": Demo,
+    "eval compare": EvalCompare,
+    "eval register": EvalRegister,
+    "eval run": EvalRun,
+    "model add": ModelAdd,
+    "model catalog": ModelCatalog,
     "plan sft": Plan,
+    "promote": Promote,
     "run launch": Run,
+    "run list": RunList,
+    "run logs": RunLogs,
     "run status": Run,
+    "run stop": RunStop,
 }

@@ -5,13 +5,16 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tiny import rows
+from tiny import rows, torch
 
-torch = pytest.importorskip("torch", reason="needs the train extra")
+pytest.importorskip("peft", reason="needs the train extra")
 
-from runners.train.loss import MIN_SHARED, Shared, labelled_loss, share  # noqa: E402
-from runners.train.tokens import IGNORED, encode_row, load_tokenizer  # noqa: E402
-from runners.train.trainer import Collator  # noqa: E402
+from peft import LoraConfig, get_peft_model
+from transformers import AutoModelForCausalLM
+
+from runners.train.loss import MIN_SHARED, Shared, labelled_loss, share
+from runners.train.tokens import IGNORED, encode_row, load_tokenizer
+from runners.train.trainer import Collator
 
 pytestmark = [
     pytest.mark.train,
@@ -23,12 +26,11 @@ pytestmark = [
 @pytest.fixture
 def adapted(tiny_model):
     """The tiny model with an adapter that already does something."""
-    from peft import LoraConfig, get_peft_model
-    from transformers import AutoModelForCausalLM
-
     model = AutoModelForCausalLM.from_pretrained(tiny_model)
     torch.manual_seed(1)
-    config = LoraConfig(r=4, target_modules=["q_proj", "down_proj"], init_lora_weights=False, task_type="CAUSAL_LM")
+    config = LoraConfig(
+        r=4, target_modules=["q_proj", "down_proj"], init_lora_weights=False, task_type="CAUSAL_LM"
+    )
     return get_peft_model(model, config)
 
 
@@ -39,7 +41,9 @@ def batch(tiny_model, count, opening=""):
     for number, row in enumerate(made):
         if opening and number % 2:
             row["messages"][0]["content"] = opening + row["messages"][0]["content"]
-    encoded = [encode_row(tokenizer, str(index), row["messages"], 512) for index, row in enumerate(made)]
+    encoded = [
+        encode_row(tokenizer, str(index), row["messages"], 512) for index, row in enumerate(made)
+    ]
     examples = [
         {"input_ids": list(row.ids), "labels": list(row.labels), "rows": index}
         for index, row in enumerate(encoded)
@@ -54,7 +58,9 @@ def gradients(model):
     return found
 
 
-@pytest.mark.parametrize("opening", ["", "Hello. ", "x"], ids=["one opening", "two openings", "other first word"])
+@pytest.mark.parametrize(
+    "opening", ["", "Hello. ", "x"], ids=["one opening", "two openings", "other first word"]
+)
 @pytest.mark.parametrize("count", [1, 5])
 def test_value_and_gradient_are_the_librarys(tiny_model, adapted, count, opening):
     """Loss and every gradient equal those of the model's own forward pass over all rows, to rounding."""
@@ -62,7 +68,11 @@ def test_value_and_gradient_are_the_librarys(tiny_model, adapted, count, opening
     found = labelled_loss(adapted.get_base_model(), inputs["input_ids"], inputs["labels"], lengths)
     (found.total / found.labelled).backward()
     ours = gradients(adapted)
-    own = adapted(input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"], labels=inputs["labels"]).loss
+    own = adapted(
+        input_ids=inputs["input_ids"],
+        attention_mask=inputs["attention_mask"],
+        labels=inputs["labels"],
+    ).loss
     own.backward()
     theirs = gradients(adapted)
     assert (found.total / found.labelled).item() == pytest.approx(own.item(), rel=1e-5)
@@ -95,7 +105,9 @@ def test_shares_are_sound(made, data):
         assert len({tuple(tokens[row][: group.length]) for row in group.rows}) == 1
         assert all(group.length < first[row] for row in group.rows)
         assert group.length == 0 or (len(group.rows) > 1 and group.length >= MIN_SHARED)
-    cost = sum(group.length + sum(lengths[row] - group.length for row in group.rows) for group in groups)
+    cost = sum(
+        group.length + sum(lengths[row] - group.length for row in group.rows) for group in groups
+    )
     assert cost <= sum(lengths)
 
 

@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 import math
 import shutil
+import warnings
+from itertools import pairwise
 
 import pytest
-from tiny import files_of, model_job, rows, write_rows
+from tiny import files_of, loopback, model_job, rows, torch, write_rows
 
-from ledger.canonical import parse_real
+from ledger.canonical import decode, encode, parse_real
 from ledger.errors import EvidenceError, UsageError
 from runners.child import run_child
 from runners.train.checkpoints import FILES, adapter_state_digest, write_checkpoint
 from runners.train.config import SftSettings
 from runners.train.order import micro_batches
 from runners.train.preflight import encode_rows, read_rows
+from runners.train.sft import train
 from runners.train.tokens import load_tokenizer
 
 pytestmark = [pytest.mark.train, pytest.mark.slow]
@@ -34,42 +37,56 @@ SETTINGS = SftSettings(
 )
 
 
-class Run:
-    """One run of the child: its events, how it ended, and what it was given."""
+def changed(**change):
+    """The settings with some of them changed."""
+    return SETTINGS.model_copy(update=change)
 
-    def __init__(self, tiny_model, folder, settings=SETTINGS, made=None, model=None, answer=None, **options):
+
+class Run:
+    """One run: its events and what it was given. `here` trains in this process, `apart` in a child."""
+
+    def __init__(self, tiny_model, folder, settings=SETTINGS, model=None, answer=lambda event: {}):
         folder.mkdir(parents=True, exist_ok=True)
-        self.folder, self.settings = folder, settings
-        self.rows = write_rows(folder / "rows.jsonl", rows(12) if made is None else made)
+        self.folder, self.answer = folder, answer
+        self.rows = write_rows(folder / "rows.jsonl", rows(12))
         self.events = []
-        job = {
+        self.job = {
             "model": model or model_job(tiny_model),
             "rows": str(self.rows),
             "settings": settings.effective(),
             "output": str(folder / "out"),
         }
 
-        def on_event(event):
-            self.events.append(event)
-            return answer(event) if answer else {}
+    def on_event(self, event):
+        """Keep an event and answer it."""
+        self.events.append(event)
+        return self.answer(event)
 
-        self.ended = run_child("runners.train.sft", job, on_event, folder / "log", threads=1, **options)
+    def apart(self, **options):
+        """Train in a child process."""
+        self.ended = run_child(
+            "runners.train.sft", self.job, self.on_event, self.folder / "log", threads=1, **options
+        )
+        return self
+
+    def here(self):
+        """Train in this process, which has the libraries loaded already; the fields of `end`."""
+        channel = loopback(self.on_event)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the libraries warn of one another
+            self.end = train(channel, decode(encode(self.job)))
+        return self
 
     def of(self, name):
         """The events of one name."""
         return [event for event in self.events if event["event"] == name]
 
-    @property
-    def log(self):
-        """What the child wrote to stderr."""
-        return (self.folder / "log").read_text()
-
 
 @pytest.fixture(scope="module")
 def finished(tiny_model, tmp_path_factory):
-    """One run that went as planned, shared by the tests that only read it."""
-    run = Run(tiny_model, tmp_path_factory.mktemp("run"))
-    assert run.ended.outcome == "completed", (run.ended, run.log)
+    """One run in a child process that went as planned, shared by the tests that only read it."""
+    run = Run(tiny_model, tmp_path_factory.mktemp("run")).apart()
+    assert run.ended.outcome == "completed", (run.ended, (run.folder / "log").read_text())
     return run
 
 
@@ -90,14 +107,16 @@ def test_batches_are_those_of_the_plan(finished, tiny_model):
     assert read == [[encoded.rows[position].digest for position in micro] for micro in planned]
     for index, event in enumerate(finished.of("batch")):
         positions = [position for micro in planned[2 * index : 2 * index + 2] for position in micro]
-        assert event["trainable_tokens"] == sum(encoded.rows[position].trainable for position in positions)
+        assert event["trainable_tokens"] == sum(
+            encoded.rows[position].trainable for position in positions
+        )
 
 
 def test_updates_form_a_chain(finished):
     """Each update starts from the state where the last one ended, and changes it."""
     updates = finished.of("update")
     assert updates[0]["before"] == finished.of("start")[0]["state"]
-    for left, right in zip(updates, updates[1:], strict=False):
+    for left, right in pairwise(updates):
         assert left["after"] == right["before"]
     states = [update["before"] for update in updates] + [updates[-1]["after"]]
     assert len(set(states)) == 5
@@ -152,74 +171,71 @@ def test_the_start_names_rows_weights_and_machine(finished):
 
 
 def test_the_same_seed_gives_the_same_bits(finished, tiny_model, tmp_path):
-    """A second process with the same plan reaches the same states, step by step."""
-    again = Run(tiny_model, tmp_path / "again")
+    """Another process with the same plan reaches the same states and losses, step by step, to the last bit."""
+    again = Run(tiny_model, tmp_path).here()
     assert [u["after"] for u in again.of("update")] == [u["after"] for u in finished.of("update")]
     assert [u["loss"] for u in again.of("update")] == [u["loss"] for u in finished.of("update")]
 
 
 def test_another_seed_gives_other_weights(finished, tiny_model, tmp_path):
     """The seed decides the adapter's first values and the order of the rows."""
-    other = Run(tiny_model, tmp_path / "other", SETTINGS.model_copy(update={"seed": 6, "steps": 1}))
+    other = Run(tiny_model, tmp_path, changed(seed=6, steps=1)).here()
     assert other.of("start")[0]["state"] != finished.of("start")[0]["state"]
     assert other.of("batch")[0]["micro_batches"] != finished.of("batch")[0]["micro_batches"]
 
 
 def test_the_librarys_own_loss_gives_the_same_run(finished, tiny_model, tmp_path):
-    """With the library's loss every step has the same loss and gradient to rounding, at more tokens computed."""
-    stock = Run(tiny_model, tmp_path / "stock", SETTINGS.model_copy(update={"loss": "stock"}))
+    """With the library's loss every step has the same loss and gradient, to rounding."""
+    stock = Run(tiny_model, tmp_path, changed(loss="stock")).here()
     for ours, theirs in zip(finished.of("update"), stock.of("update"), strict=True):
-        assert parse_real(ours["loss"]) == pytest.approx(parse_real(theirs["loss"]), rel=1e-3)
-        assert parse_real(ours["gradient_norm"]) == pytest.approx(parse_real(theirs["gradient_norm"]), rel=1e-2)
+        for name in ("loss", "gradient_norm"):
+            assert parse_real(ours[name]) == pytest.approx(parse_real(theirs[name]), rel=1e-2)
 
 
 def test_a_refused_batch_changes_nothing(tiny_model, tmp_path):
-    """Where the record of a batch cannot be written, its step does not happen."""
+    """Where the record of a batch cannot be written, its step does not happen and nothing is saved."""
 
     def answer(event):
-        if event["event"] == "batch" and event["step"] == 2:
-            raise UsageError("CHILD_REFUSED", "the disk is full")
-        return {}
+        refused = event["event"] == "batch" and event["step"] == 2
+        return {"ok": False, "message": "the disk is full"} if refused else {}
 
-    seen = []
-    with pytest.raises(UsageError, match="disk is full"):
-        Run(tiny_model, tmp_path / "run", answer=lambda event: seen.append(event["event"]) or answer(event))
-    assert seen == ["start", "batch", "update", "batch"]
-    assert not (tmp_path / "run" / "out").exists() or not list((tmp_path / "run" / "out").glob("checkpoint*"))
+    run = Run(tiny_model, tmp_path, answer=answer)
+    with pytest.raises(UsageError, match="disk is full") as caught:
+        run.here()
+    assert caught.value.code == "CHILD_REFUSED"
+    assert [event["event"] for event in run.events] == ["start", "batch", "update", "batch"]
+    assert not list(tmp_path.glob("out/checkpoint*"))
 
 
 def test_a_stop_ends_at_a_checkpoint(tiny_model, tmp_path):
     """A run that is asked to stop finishes its step, writes a checkpoint and says it was stopped."""
-    seen = []
     run = Run(
-        tiny_model,
-        tmp_path / "run",
-        answer=lambda event: seen.append(event["event"]) or {},
-        stop_requested=lambda: "update" in seen,
-    )
-    assert (run.ended.outcome, run.ended.end["steps"]) == ("stopped", 1)
+        tiny_model, tmp_path, answer=lambda event: {"stop": event["event"] == "update"}
+    ).here()
+    assert (run.end["outcome"], run.end["steps"]) == ("stopped", 1)
     assert [event["event"] for event in run.events] == ["start", "batch", "update", "checkpoint"]
 
 
 @pytest.mark.parametrize(
-    ("change", "code", "failure"),
+    ("change", "code"),
     [
-        pytest.param({"max_length": 8}, "ROW_UNTRAINABLE", "bad_input", id="no label left"),
-        pytest.param({"first_layer": 2}, "SETTING_INVALID", "internal", id="no layer to train"),
-        pytest.param({"lora_targets": ("no_proj",)}, "CHILD_DIED", "child_died", id="no such module"),
+        pytest.param({"max_length": 8}, "ROW_UNTRAINABLE", id="no label left"),
+        pytest.param({"first_layer": 2}, "SETTING_INVALID", id="no layer to train"),
+        pytest.param({"lora_targets": ("no_proj",)}, "SETTING_INVALID", id="no such module"),
     ],
 )
-def test_runs_that_cannot_start(tiny_model, tmp_path, change, code, failure):
+def test_runs_that_cannot_start(tiny_model, tmp_path, change, code):
     """A run whose settings do not fit model or rows fails before its first batch, by code."""
-    run = Run(tiny_model, tmp_path / "run", SETTINGS.model_copy(update=change))
-    assert (run.ended.outcome, run.ended.code, run.ended.failure) == ("failed", code, failure)
+    run = Run(tiny_model, tmp_path, changed(**change))
+    with pytest.raises(UsageError) as caught:
+        run.here()
+    assert caught.value.code == code
     assert run.events == []
 
 
 def test_upper_layers_only(tiny_model, tmp_path):
     """With `first_layer` the layers below carry no adapter, and the run still learns."""
-    run = Run(tiny_model, tmp_path / "run", SETTINGS.model_copy(update={"first_layer": 1, "steps": 1}))
-    assert run.ended.outcome == "completed", run.log
+    run = Run(tiny_model, tmp_path, changed(first_layer=1, steps=1)).here()
     assert run.of("start")[0]["trainable_parameters"] == 2 * (32 + 32) + 2 * (64 + 32)
 
 
@@ -227,27 +243,28 @@ def test_changed_weights_are_not_trained_on(tiny_model, tmp_path):
     """A model folder with one flipped bit is refused before it is loaded, and the file is named."""
     copy = tmp_path / "copy"
     shutil.copytree(tiny_model, copy)
-    job = {**model_job(tiny_model), "path": str(copy)}
     raw = bytearray((copy / "model.safetensors").read_bytes())
     raw[-1] ^= 1
     (copy / "model.safetensors").write_bytes(raw)
-    run = Run(tiny_model, tmp_path / "run", model=job)
-    assert (run.ended.code, run.ended.failure) == ("MODEL_FILES_CHANGED", "bad_input")
-    assert "model.safetensors" in run.ended.message
+    run = Run(tiny_model, tmp_path / "run", model={**model_job(tiny_model), "path": str(copy)})
+    with pytest.raises(EvidenceError, match=r"model\.safetensors") as caught:
+        run.here()
+    assert caught.value.code == "MODEL_FILES_CHANGED"
+    assert run.events == []
 
 
 def test_no_gradient_no_update(tiny_model, tmp_path):
-    """A step whose gradient is not finite fails by code before the optimizer moves, and is never acknowledged."""
-    import torch
-    from safetensors.torch import load_file, save_file
-
+    """A step whose gradient is not finite fails before the optimizer moves, and is never acknowledged."""
+    files = pytest.importorskip("safetensors.torch")
     broken = tmp_path / "broken"
     shutil.copytree(tiny_model, broken)
-    tensors = load_file(broken / "model.safetensors")
+    tensors = files.load_file(broken / "model.safetensors")
     tensors["model.norm.weight"] = torch.full_like(tensors["model.norm.weight"], math.inf)
-    save_file(tensors, broken / "model.safetensors", metadata={"format": "pt"})
+    files.save_file(tensors, broken / "model.safetensors", metadata={"format": "pt"})
     run = Run(tiny_model, tmp_path / "run", model=model_job(broken))
-    assert (run.ended.outcome, run.ended.code, run.ended.failure) == ("failed", "BAD_GRADIENT", "bad_gradient")
+    with pytest.raises(UsageError) as caught:
+        run.here()
+    assert caught.value.code == "BAD_GRADIENT"
     assert [event["event"] for event in run.events] == ["start", "batch"]
 
 

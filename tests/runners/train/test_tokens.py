@@ -54,7 +54,9 @@ def test_the_prompt_is_what_evaluation_shows(tokenizer):
 def test_ids_are_those_of_the_library(tokenizer):
     """The ids are the ones that the library's own chat rendering gives."""
     row = encode_row(tokenizer, "d", SEVERAL_TURNS, 512)
-    assert list(row.ids) == tokenizer.apply_chat_template(SEVERAL_TURNS, tokenize=True, return_dict=False)
+    assert list(row.ids) == tokenizer.apply_chat_template(
+        SEVERAL_TURNS, tokenize=True, return_dict=False
+    )
 
 
 @pytest.mark.parametrize("limit", [8, 40, 60])
@@ -137,7 +139,13 @@ ROWS = st.lists(st.sampled_from("abc"), min_size=1, max_size=30).map(
 )
 
 
-@given(ROWS, st.integers(1, 6), st.sampled_from(["random", "grouped"]), st.integers(1, 5), st.integers(0, 9))
+@given(
+    ROWS,
+    st.integers(1, 6),
+    st.sampled_from(["random", "grouped"]),
+    st.integers(1, 5),
+    st.integers(0, 9),
+)
 def test_each_row_once_an_epoch(made, batch, order, block, seed):
     """Batches are full, and every row is read once before any is read again."""
     steps = 3 * len(made)

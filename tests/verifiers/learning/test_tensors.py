@@ -69,7 +69,9 @@ def test_any_changed_byte_changes_the_digest(tensors, data):
 @pytest.mark.parametrize(
     ("left", "right"),
     [
-        pytest.param({"a": np.zeros((2, 3), "float32")}, {"a": np.zeros((3, 2), "float32")}, id="shape"),
+        pytest.param(
+            {"a": np.zeros((2, 3), "float32")}, {"a": np.zeros((3, 2), "float32")}, id="shape"
+        ),
         pytest.param({"a": np.zeros(4, "float32")}, {"a": np.zeros(2, "int64")}, id="type"),
         pytest.param({"a": np.zeros(1, "uint8")}, {"b": np.zeros(1, "uint8")}, id="name"),
         pytest.param({"a": np.zeros(0, "uint8")}, {}, id="an empty tensor"),
@@ -139,7 +141,9 @@ def test_malformed_files(data):
 
 def test_header_gives_shapes():
     """The header alone gives names, shapes and counts, and the stream stands at the first byte."""
-    stream = io.BytesIO(written({"w": entry(0, 24, (2, 3), "F32"), "__metadata__": {"a": "b"}}, b"z" * 24))
+    stream = io.BytesIO(
+        written({"w": entry(0, 24, (2, 3), "F32"), "__metadata__": {"a": "b"}}, b"z" * 24)
+    )
     (found,) = read_header(stream)
     assert (found.name, found.shape, found.elements) == ("w", (2, 3), 6)
     assert stream.read(1) == b"z"

@@ -1,0 +1,50 @@
+"""Step V15: guards and derived files are looked at and spoken of; nothing else relies on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from ledger.errors import EvidenceError
+from ledger.record import Record
+from ledger.store.index import IndexReader
+
+
+def index_problem(
+    path: Path, records: Iterable[Record], seq_of: Callable[[bytes], int | None]
+) -> str | None:
+    """What is wrong with a ledger's derived index, or None; also None where there is no index.
+
+    Args:
+        path: the index file.
+        records: every record in order.
+        seq_of: where a record stands by its raw id, from the verifier's own pass.
+    """
+    if not path.exists():
+        return None
+    try:
+        with IndexReader(path) as index:
+            return _compare(index, records, seq_of)
+    except EvidenceError as error:
+        return error.message
+
+
+def _compare(
+    index: IndexReader, records: Iterable[Record], seq_of: Callable[[bytes], int | None]
+) -> str | None:
+    held = edges = 0
+    for record in records:
+        if record.seq >= index.size:
+            break
+        held += 1
+        if not index.has_record(record):
+            return f"it has another place or kind for record {record.seq}"
+        for role, ref in record.all_refs():
+            edges += 1
+            target = seq_of(bytes.fromhex(ref[7:]))
+            if target is None or not index.has_edge(target, record.seq, role):
+                return f"it lacks an edge of record {record.seq}"
+    expected = (held, held, edges)
+    if index.size != held or index.counts() != expected:
+        return f"it holds {index.counts()} ids, kinds and edges, {expected} are due"
+    return None
