@@ -11,20 +11,29 @@ from ledger.store.index import IndexReader
 
 
 def index_problem(
-    path: Path, records: Iterable[Record], seq_of: Callable[[bytes], int | None]
+    path: Path,
+    size: int,
+    records: Callable[[int, int], Iterable[Record]],
+    seq_of: Callable[[bytes], int | None],
+    *,
+    whole: bool,
 ) -> str | None:
     """What is wrong with a ledger's derived index, or None; also None where there is no index.
 
     Args:
         path: the index file.
-        records: every record in order.
+        size: how many records passed.
+        records: the records from a seq up to another.
         seq_of: where a record stands by its raw id, from the verifier's own pass.
+        whole: compare every row; without it only whether the index ends at a record of this ledger.
     """
     if not path.exists():
         return None
     try:
         with IndexReader(path) as index:
-            return _compare(index, records, seq_of)
+            if index.size > size or (index.last_id and seq_of(index.last_id) != index.size - 1):
+                return "it ends at no record of this ledger"
+            return _compare(index, records(0, size), seq_of) if whole else None
     except EvidenceError as error:
         return error.message
 

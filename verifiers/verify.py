@@ -16,6 +16,7 @@ from ledger.errors import EvidenceError, UsageError
 from ledger.record import Record
 from ledger.store.sqlite import SqliteStore
 from verifiers.chain import ChainResult, verify_chain
+from verifiers.derived import index_problem
 from verifiers.ending import Expectations, check_end, expectations
 from verifiers.report import Finding, Level, Report
 
@@ -137,7 +138,7 @@ def _check_blobs(
     from verifiers.blob_pass import closure, make_pass  # noqa: PLC0415 - loads SciPy, which level records does without
 
     work = make_pass(result.passed, BlobStore(path / BLOBS), result.withheld, report)
-    scope = _records(store, report.records)
+    scope = _records(store, 0, report.records)
     if report.scope is not None:
         scope = closure(work.view, work.view.get(report.scope))
     progress, total = options.progress, report.records
@@ -148,23 +149,25 @@ def _check_guards(
     path: Path, store: SqliteStore, result: ChainResult, options: Options, report: Report
 ) -> None:
     """V15: said, never decisive; nothing above relied on them."""
-    from verifiers.derived import index_problem  # noqa: PLC0415 - only level blobs needs it
-
     for deviation in store.deviations:
         gone = EvidenceError("TRIGGER_MISSING", f"{deviation} is gone or changed")
         report.warnings.append(Finding.of(gone))
-    if options.level == "blobs" and not report.wrong:
-        scratch = result.passed.scratch
-        problem = index_problem(path / INDEX, _records(store, report.records), scratch.seq_of)
-        if problem is not None:
-            stale = EvidenceError(
-                "INDEX_STALE", f"the derived index is not the records': {problem}"
-            )
-            report.warnings.append(Finding.of(stale))
+    if report.wrong:
+        return
+    problem = index_problem(
+        path / INDEX,
+        report.records,
+        lambda start, stop: _records(store, start, stop),
+        result.passed.scratch.seq_of,
+        whole=options.level == "blobs",
+    )
+    if problem is not None:
+        stale = EvidenceError("INDEX_STALE", f"the derived index is not the records': {problem}")
+        report.warnings.append(Finding.of(stale))
 
 
-def _records(store: SqliteStore, size: int) -> Iterator[Record]:
-    for _, _, signature, entry in store.rows(0, size):
+def _records(store: SqliteStore, start: int, stop: int) -> Iterator[Record]:
+    for _, _, signature, entry in store.rows(start, stop):
         yield records.parse(entry, signature)
 
 

@@ -182,7 +182,7 @@ class IndexReader:
             raise EvidenceError("INDEX_STALE", "the derived index is not a regular file")
         self._db = _connect(path, "ro" if os.access(path.parent, os.W_OK) else "ro&immutable=1")
         try:
-            self.size = self._read_size()
+            self.size, self.last_id = self._read_head()
         except EvidenceError:
             self._db.close()
             raise
@@ -193,11 +193,11 @@ class IndexReader:
     def __exit__(self, *_: object) -> None:
         self._db.close()
 
-    def _read_size(self) -> int:
+    def _read_head(self) -> tuple[int, bytes | None]:
         if not self._ask("SELECT count(*) FROM sqlite_master"):
             raise EvidenceError("INDEX_STALE", "the derived index is empty")
         try:
-            return _read_head(self._db)[0]
+            return _read_head(self._db)
         except sqlite.Error as error:
             raise EvidenceError("INDEX_STALE", f"the derived index: {error}") from error
 
