@@ -707,4 +707,11 @@ CODES: dict[str, Code] = {
         "a blob's bytes are as named, but not in the form that its record's kind promises",
         "find out who wrote it: evidence show RECORD",
     ),
+    "DISK_FULL": Code(
+        "the disk is full; nothing of the group was written", "make room and try again"
+    ),
+    "HIGHWATER_LAGS": Code(
+        "records are durable, but the high-water file could not be brought forward",
+        "check the user's state folder; the next append tries again",
+    ),
 }

@@ -188,4 +188,6 @@ CHECKS: dict[str, tuple[Check, ...]] = {
     "run.stop_requested": (_open,),
     "run.ended": (_ended,),
     "run.reconciled": (_open,),
+    "checkpoint.restored": (_open,),
+    "operation.intended": (_open,),
 }

@@ -172,15 +172,16 @@ def _stretches(graph: Graph) -> list[list[str]]:
     return [_connected(name, near, left) for name in foldable if name in left]
 
 
-def _foldable(graph: Graph) -> list[str]:
+def _foldable(graph: Graph) -> dict[str, None]:
+    """The records that may be folded, in the order they were found."""
     named_from_outside = {
         edge.target for edge in graph.edges if graph.nodes[edge.source].kind not in CHAIN_KINDS
     }
-    return [
-        name
+    return {
+        name: None
         for name, node in graph.nodes.items()
         if node.kind in CHAIN_KINDS and name != graph.root and name not in named_from_outside
-    ]
+    }
 
 
 def _connected(start: str, near: dict[str, list[str]], left: set[str]) -> list[str]:

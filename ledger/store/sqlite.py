@@ -85,6 +85,8 @@ def translated(path: Path) -> Iterator[None]:
             raise UsageError("LEDGER_BUSY", f"{path.name} is held by another process") from error
         if "readonly" in str(error):
             raise UsageError("LEDGER_READ_ONLY", f"{path.name} cannot be written") from error
+        if "disk is full" in str(error):
+            raise UsageError("DISK_FULL", f"no space is left for {path.name}") from error
         raise EvidenceError("LEDGER_UNREADABLE", f"{path.name}: {error}") from error
     except sqlite.Error as error:
         raise EvidenceError("LEDGER_UNREADABLE", f"{path.name}: {error}") from error

@@ -122,7 +122,8 @@ def choose_cases(ledger: Ledger, split: Record, config: ProtocolConfig) -> list[
     rows, role_of = split_rows(ledger, split), roles_of(ledger, split)
     desk = [dict(item.row) for item in hand_out(rows, role_of, config.role, "desk")]
     dialogues = [dict(item.row) for item in hand_out(rows, role_of, config.role, "dialogue")]
-    chosen = take_cases(desk, config.desk_cases) + dialogues[: config.dialogue_cases]
+    chosen = [dict(case) for case in take_cases(desk, config.desk_cases)]
+    chosen += dialogues[: config.dialogue_cases]
     if not chosen or len(dialogues) < config.dialogue_cases or (config.desk_cases and not desk):
         raise UsageError(
             "CASES_TOO_FEW",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections import defaultdict
+from itertools import pairwise
 
 import pytest
 from world import World
@@ -133,6 +135,21 @@ def test_a_deep_tree_is_drawn_without_recursion():
     lines = drawing._tree(graph, {name: name[-6:] for name in names})
     assert len(lines) == depth
     assert fold(graph).nodes.keys() == set(names)
+
+
+def test_folding_takes_time_in_proportion():
+    """A chain of 20,000 updates folds into one node at once: no step looks at every other record."""
+    names = [f"sha256:{number:064x}" for number in range(20_000)]
+    kinds = ["checkpoint.published", *["update.acknowledged"] * (len(names) - 1)]
+    nodes = {
+        name: Node(name, kind, len(names) - place, len(names) - place, ((kind, 1),))
+        for place, (name, kind) in enumerate(zip(names, kinds, strict=True))
+    }
+    edges = [Edge(near, far, "previous") for near, far in pairwise(names)]
+    start = time.process_time()
+    folded = fold(Graph(names[0], "up", nodes, edges))
+    assert time.process_time() - start < 5
+    assert [node.records for node in folded.nodes.values()] == [len(names) - 2, 1, 1]
 
 
 def test_mermaid_and_dot_have_every_node_and_edge(run, trained):

@@ -15,7 +15,7 @@ import samples
 from pysqlite3 import dbapi2 as sqlite
 from world import ORIGIN, WRITER_ROLES, SeqClock, World, clock_at, grown, key
 
-from ledger import book, highwater
+from ledger import appending, highwater
 from ledger.book import BLOBS, DATABASE, INDEX, Draft, Ledger
 from ledger.errors import EvidenceError, UsageError
 from ledger.records.identity import NoteAdded
@@ -245,7 +245,7 @@ def test_state_after_reopening_is_the_same_with_and_without_the_snapshot(folder)
 
 def test_snapshot_is_made_every_so_many_records(ledger, monkeypatch):
     """A writer that may seal records a snapshot by itself once the tail is long."""
-    monkeypatch.setattr(book, "SNAPSHOT_RECORDS", 10)
+    monkeypatch.setattr(appending, "SNAPSHOT_RECORDS", 10)
     for number in range(30):
         ledger.append("note.added", {"text": str(number)})
     seqs = [record.seq for record in ledger.of_kind("snapshot.recorded")]

@@ -265,7 +265,7 @@ def test_file_that_is_no_ledger_is_refused(tmp_path, data):
     for open_it in (SqliteStore.open_reader, SqliteStore.open_writer):
         with pytest.raises(EvidenceError) as caught:
             open_it(tmp_path / DATABASE)
-        assert caught.value.code == "LEDGER_UNREADABLE"
+        assert caught.value.code == "DISK_FULL"
 
 
 @pytest.mark.parametrize("cut", [100, 8192, 12_000])
@@ -335,7 +335,7 @@ def test_full_disk_fails_the_append_and_the_next_one_goes_on(database, folder):
         drafts = [book.Draft("note.added", {"text": "x" * 3000}) for _ in range(100)]
         with pytest.raises((EvidenceError, UsageError)) as caught:
             ledger.append_many(drafts)
-        assert caught.value.code == "LEDGER_UNREADABLE"
+        assert caught.value.code == "DISK_FULL"
         ledger.store._db.execute("PRAGMA max_page_count = 100000")
         here = ledger.size
         assert here == size

@@ -1,0 +1,373 @@
+"""Appending: one transaction a group, admitted by the rules, signed, durable before anybody is told.
+
+The write lock is taken, records of other processes are caught up with, each draft is admitted, signed and
+inserted, and the group is committed before any of its appends returns. Threads of one process share a
+transaction; processes take turns. What comes after the commit (index, high water, snapshot) may fail
+without taking the record back: it is then a warning.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ledger import highwater, statements
+from ledger import record as records
+from ledger.admission import Chain
+from ledger.blobs import JSON, blobs_of
+from ledger.clock import Clock
+from ledger.dsse import pae
+from ledger.ed25519 import PrivateKey
+from ledger.errors import EvidenceError, LedgerError, UsageError
+from ledger.merkle import CompactRange
+from ledger.reading import Reading
+from ledger.record import Record, Refs
+from ledger.records import KINDS
+from ledger.records.base import Body, Seen, Statement
+from ledger.state import State
+from ledger.store.index import Index
+from ledger.store.sqlite import SqliteStore
+
+GROUP_RECORDS = 1000
+SNAPSHOT_RECORDS = 16_384
+SNAPSHOT_TRIES = 16
+
+
+@dataclass
+class Draft:
+    """A record that somebody wants appended: everything but its place, time and signature."""
+
+    kind: str
+    body: dict[str, Any]
+    refs: Refs = field(default_factory=dict)
+    statement: Statement | None = None
+
+
+@dataclass
+class _Waiting:
+    draft: Draft
+    record: Record | None = None
+    error: LedgerError | None = None
+    done: bool = False
+
+
+class Appending(Reading):
+    """What a ledger does with a key.
+
+    Attributes:
+        warnings: (code, seq) of what appending noticed and did not refuse, e.g. `CLOCK_BACKWARDS`.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        store: SqliteStore,
+        index: Index,
+        *,
+        key: PrivateKey | None,
+        clock: Clock,
+        state_dir: Path | None,
+    ) -> None:
+        super().__init__(path, store, index)
+        self.warnings: list[tuple[str, int]] = []
+        self._key = key
+        self._clock = clock
+        self._state_dir = state_dir
+        self._chain: Chain | None = None
+        self._queue: list[_Waiting] = []
+        self._queue_lock = threading.Lock()
+        self._commit_lock = threading.RLock()
+        self._last_snapshot = 0
+
+    @property
+    def key(self) -> PrivateKey | None:
+        """The writer's key, None for a reader."""
+        return self._key
+
+    def append(
+        self,
+        kind: str,
+        body: dict[str, Any] | Body,
+        refs: Refs | None = None,
+        statement: Statement | None = None,
+    ) -> Record:
+        """Append one record; it is durable when this returns. Threads share a transaction.
+
+        Raises:
+            UsageError: what the rules refuse, with the code of the rule; nothing was written.
+        """
+        plain = body.model_dump(by_alias=True) if isinstance(body, Body) else body
+        waiting = _Waiting(Draft(kind, plain, refs or {}, statement))
+        with self._queue_lock:
+            self._queue.append(waiting)
+        with self._commit_lock:
+            while not waiting.done:  # one group may be full before it reaches this one
+                self._commit_group()
+        return _outcome(waiting)
+
+    def append_many(self, drafts: list[Draft]) -> list[Record]:
+        """Append several records in one transaction each thousand; the first refusal is raised.
+
+        Drafts before the refused one stay appended, those after it are not tried.
+        """
+        appended: list[Record] = []
+        for start in range(0, len(drafts), GROUP_RECORDS):
+            group = [_Waiting(draft) for draft in drafts[start : start + GROUP_RECORDS]]
+            with self._commit_lock:
+                self._commit(group, stop_at_error=True)
+            appended += [_outcome(waiting) for waiting in group]
+        return appended
+
+    def append_stated(
+        self, kind: str, body: dict[str, Any], refs: Refs, *, signer: PrivateKey, nonce: str
+    ) -> Record:
+        """Append a record with a statement made now by `signer`, over the head as it is."""
+        with self._commit_lock:
+            chain = self._current_chain()
+            seal = Seen(size=chain.size, root=chain.tree.root().hex())
+            statement = statements.make(
+                signer, ledger=self.origin, kind=kind, refs=refs, body=body, seal=seal, nonce=nonce
+            )
+            return self.append(kind, body, refs, statement)
+
+    def head(self) -> tuple[int, bytes, str | None]:
+        """Size, root and last id, derived from the records themselves."""
+        with self._commit_lock:
+            chain = self._current_chain()
+            return chain.size, chain.tree.root(), chain.last_id
+
+    def seen(self) -> Seen:
+        """The head in the form that records and statements name it."""
+        size, root, _ = self.head()
+        return Seen(size=size, root=root.hex())
+
+    def state(self) -> State:
+        """The reducer's state after the last record; not to be changed."""
+        with self._commit_lock:
+            return self._current_chain().state
+
+    def _writer(self) -> PrivateKey:
+        if self._key is None:
+            raise UsageError("LEDGER_READ_ONLY", "the ledger was opened without a key")
+        return self._key
+
+    def _commit_group(self) -> None:
+        with self._queue_lock:
+            group, self._queue = self._queue[:GROUP_RECORDS], self._queue[GROUP_RECORDS:]
+        self._commit(group, stop_at_error=False)
+
+    def _commit(self, group: list[_Waiting], *, stop_at_error: bool) -> None:
+        """Admit, sign and insert a group in one transaction; a failed transaction fails all of it."""
+        try:
+            self._writer()
+            with self.store.transaction():
+                chain = self._current_chain()
+                admitted = self._admit_group(chain, group, stop_at_error=stop_at_error)
+                self.store.append([_row(record) for record in admitted])
+        except LedgerError as error:
+            self._chain = None
+            self._cache.clear()  # what was admitted here was rolled back and must not be found
+            for waiting in group:
+                waiting.record, waiting.error = None, waiting.error or error
+            admitted = []
+        except BaseException:
+            self._chain = None
+            self._cache.clear()
+            stopped = UsageError(
+                "INTERRUPTED", "the group was interrupted and nothing of it written"
+            )
+            for waiting in group:
+                waiting.record, waiting.error = None, waiting.error or stopped
+            raise
+        finally:
+            for waiting in group:
+                waiting.done = True
+        if admitted:
+            self._after_commit(chain, admitted)
+
+    def _admit_group(
+        self, chain: Chain, group: list[_Waiting], *, stop_at_error: bool
+    ) -> list[Record]:
+        admitted: list[Record] = []
+        for position, waiting in enumerate(group):
+            try:
+                record = self._sign(chain, waiting.draft)
+                self._check_blobs(record)
+                codes = chain.admit(record, signature_known_good=True)
+            except LedgerError as error:
+                waiting.error = _as_usage(error)
+                if stop_at_error:
+                    for later in group[position + 1 :]:
+                        later.error = waiting.error
+                    break
+                continue
+            self.warnings += [(code, record.seq) for code in codes]
+            self._remember(record)
+            waiting.record = record
+            admitted.append(record)
+        return admitted
+
+    def _sign(self, chain: Chain, draft: Draft) -> Record:
+        key = self._writer()
+        model = KINDS.get(draft.kind)
+        entry = records.build_entry(
+            ledger=self.origin if chain.size == 0 else chain.state.origin,
+            seq=chain.size,
+            prev=chain.last_id,
+            kind=draft.kind,
+            schema=model.version if model else 0,
+            time=self._clock(),
+            actor=key.id,
+            refs=draft.refs,
+            body=draft.body,
+            statement=draft.statement,
+        )
+        records.check_size(len(entry))
+        signature = key.sign(pae(records.PAYLOAD_TYPE, entry))
+        return records.parse(entry, signature)
+
+    def _check_blobs(self, record: Record) -> None:
+        if record.kind == "checkpoint.published":
+            records.check_body(record.kind, record.schema, record.body)  # its files are read below
+        for digest, _ in blobs_of(record.kind, record.body):
+            if not self.blobs.has(digest):
+                raise UsageError(
+                    "BLOB_MISSING", f"{record.kind} names blob {digest}, which is not there"
+                )
+
+    def _after_commit(self, chain: Chain, admitted: list[Record]) -> None:
+        for record in admitted:
+            self._index.add(record)
+            if record.kind == "snapshot.recorded":
+                self._last_snapshot = record.seq
+        try:
+            self._write_high_water(chain, durable=False)
+            if chain.size - self._last_snapshot >= SNAPSHOT_RECORDS and self._may_seal(chain):
+                self._snapshot()
+        except LedgerError as error:
+            self.warnings.append((error.code, admitted[-1].seq))
+        except OSError:  # the records are durable; only what helps later could not be written
+            self.warnings.append(("HIGHWATER_LAGS", admitted[-1].seq))
+
+    def _may_seal(self, chain: Chain) -> bool:
+        key = chain.state.keys.get(self._writer().id)
+        return key is not None and "seal" in key.roles
+
+    def _snapshot(self) -> Record:
+        """Record a snapshot over whatever head the transaction finds."""
+        for _ in range(SNAPSHOT_TRIES):
+            chain = self._current_chain()
+            state = self.blobs.put(chain.state.to_bytes(), JSON)
+            tree = [item.hex() for item in chain.tree.to_hashes()]
+            try:
+                return self.append("snapshot.recorded", {"state": state.model_dump(), "tree": tree})
+            except UsageError as error:
+                if error.code != "SNAPSHOT_WRONG":  # another process appended in between: try again
+                    raise
+        raise UsageError("LEDGER_BUSY", "other processes append too fast for a snapshot")
+
+    def _current_chain(self) -> Chain:
+        """The chain at the newest record; rows that other processes appended are taken in."""
+        size, last_id = self.store.tail()
+        if self._chain is None:
+            self._chain = self._load_chain(size)
+        chain = self._chain
+        if size < chain.size:
+            raise EvidenceError(
+                "LEDGER_ROLLED_BACK",
+                f"the ledger has {size} records, this process saw {chain.size}",
+                expected=str(chain.size),
+                actual=str(size),
+            )
+        for record in self.records(chain.size, size):
+            self._admit_known(chain, record)
+        if last_id is not None and chain.last_id != "sha256:" + last_id.hex():
+            raise EvidenceError(
+                "ROW_ID_WRONG", f"the id stored at seq {size - 1} is not its record's"
+            )
+        return chain
+
+    def _admit_known(self, chain: Chain, record: Record) -> None:
+        chain.admit(record, signature_known_good=True)
+        if record.seq >= self._index.size:
+            self._index.add(record)
+        if record.kind == "snapshot.recorded":
+            self._last_snapshot = record.seq
+
+    def _load_chain(self, size: int) -> Chain:
+        """Start from the newest snapshot whose blob is whole, else from the beginning."""
+        for seq in reversed(self._index.of_kind("snapshot.recorded")):
+            chain = self._chain_at(seq) if seq < size else None
+            if chain is not None:
+                return chain
+        return Chain(State(), CompactRange(), None, self.find)
+
+    def _chain_at(self, seq: int) -> Chain | None:
+        record = self.at(seq)
+        if record is None or record.kind != "snapshot.recorded":
+            return None
+        try:
+            records.check_body(record.kind, record.schema, record.body)
+            state = State.from_bytes(self.blobs.read(record.body["state"]["digest"]))
+            tree = CompactRange.from_hashes(
+                seq, [bytes.fromhex(item) for item in record.body["tree"]]
+            )
+        except EvidenceError:
+            return None  # the snapshot is only a short cut; without it the records are replayed
+        return Chain(state, tree, record.prev, self.find)
+
+    def _check_high_water(self) -> None:
+        first = self.at(0)
+        if self._state_dir is None or first is None:
+            return
+        highwater.check(self._state_dir, first.id, self.size, self._root_at)
+
+    def _root_at(self, size: int) -> bytes:
+        tree = CompactRange()
+        for seq in reversed(self._index.of_kind("snapshot.recorded")):
+            chain = self._chain_at(seq) if seq <= size else None
+            if chain is not None:
+                tree = chain.tree
+                break
+        for record in self.records(tree.size, size):
+            tree.append(bytes.fromhex(record.id[7:]))
+        return tree.root()
+
+    def _write_high_water(self, chain: Chain, *, durable: bool) -> None:
+        if self._state_dir is None or chain.last_id is None:
+            return
+        mark = highwater.HighWater(
+            ledger=chain.state.ledger_id,
+            size=chain.size,
+            root=chain.tree.root(),
+            last_id=chain.last_id,
+        )
+        highwater.write(self._state_dir, mark, durable=durable)
+
+
+def _row(record: Record) -> tuple[int, bytes, bytes | None, bytes, bytes]:
+    prev = None if record.prev is None else bytes.fromhex(record.prev[7:])
+    return record.seq, bytes.fromhex(record.id[7:]), prev, record.signature, record.entry
+
+
+def _as_usage(error: LedgerError) -> UsageError:
+    """What the rules say of a draft is the caller's doing."""
+    if isinstance(error, UsageError):
+        return error
+    return UsageError(
+        error.code,
+        error.message,
+        field=error.field,
+        expected=error.expected,
+        actual=error.actual,
+        hint=error.hint,
+    )
+
+
+def _outcome(waiting: _Waiting) -> Record:
+    if waiting.error is not None:
+        raise waiting.error
+    assert waiting.record is not None  # a done append has one or the other
+    return waiting.record

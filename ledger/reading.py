@@ -1,0 +1,168 @@
+"""Reading a ledger folder: records by place, id, kind and edge; parsed, certified by hash, not verified."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from pathlib import Path
+
+from ledger import record as records
+from ledger.blobs import BlobStore
+from ledger.errors import EvidenceError, UsageError
+from ledger.record import Record
+from ledger.records.base import is_record_id
+from ledger.store.index import Index
+from ledger.store.sqlite import SqliteStore
+
+BLOBS = "blobs"
+CACHE_RECORDS = 4096
+
+
+class Reading:
+    """What a ledger answers without a key.
+
+    Attributes:
+        path: the folder.
+        blobs: its content-addressed files.
+        store: the durable store under it.
+        index_was_stale: the derived index did not fit and was made anew.
+    """
+
+    def __init__(self, path: Path, store: SqliteStore, index: Index) -> None:
+        self.path = path
+        self.blobs = BlobStore(path / BLOBS)
+        self.store = store
+        self.index_was_stale = False
+        self._index = index
+        self._origin: str | None = None
+        self._cache: OrderedDict[str, Record] = OrderedDict()
+
+    @property
+    def origin(self) -> str:
+        """The ledger's name.
+
+        Raises:
+            EvidenceError: `LEDGER_EMPTY`.
+        """
+        if self._origin is None:
+            first = self.at(0)
+            if first is None:
+                raise EvidenceError("LEDGER_EMPTY", f"{self.path} holds no record")
+            self._origin = first.ledger
+        return self._origin
+
+    @property
+    def size(self) -> int:
+        """How many records there are now."""
+        return self.store.tail()[0]
+
+    def at(self, seq: int) -> Record | None:
+        """The record at a seq, or None."""
+        row = self.store.row(seq)
+        return None if row is None else records.parse(row[3], row[2])
+
+    def records(self, start: int = 0, stop: int | None = None) -> Iterator[Record]:
+        """Records in order; parsed, not verified."""
+        for _, _, signature, entry in self.store.rows(start, stop):
+            yield records.parse(entry, signature)
+
+    def get(self, name: str, *kinds: str) -> Record:
+        """The record of a whole id, a prefix of six hex digits or more, or a seq written `@12`.
+
+        Args:
+            name: which record.
+            kinds: the kinds it may have; any where none is given.
+
+        Raises:
+            UsageError: `REF_MALFORMED`, `REF_NOT_FOUND`, `REF_AMBIGUOUS`, `REF_KIND`.
+        """
+        if name.startswith("@") and name[1:].isdecimal() and len(name) < 18:
+            record = self.at(int(name[1:]))
+        else:
+            record = self._by_prefix(name)
+        if record is None:
+            raise UsageError(
+                "REF_NOT_FOUND", f"no record {name[:80]!r} in this ledger", record=name[:80]
+            )
+        if kinds and record.kind not in kinds:
+            raise UsageError(
+                "REF_KIND",
+                f"record {name[:80]!r} is a {record.kind}",
+                record=record.id,
+                expected=" or ".join(kinds),
+                actual=record.kind,
+            )
+        return record
+
+    def find(self, record_id: str) -> Record | None:
+        """The record of a whole id, certified by its hash, or None."""
+        cached = self._cache.get(record_id)
+        if cached is not None:
+            return cached
+        seq = self._index.seq_of(record_id)
+        record = self.at(seq) if seq is not None else None
+        if record is None or record.id != record_id:
+            return None
+        self._remember(record)
+        return record
+
+    def of_kind(self, kind: str) -> list[Record]:
+        """Every record of a kind, in order."""
+        found = (self.at(seq) for seq in self._index.of_kind(kind))
+        return [record for record in found if record is not None and record.kind == kind]
+
+    def referrers(
+        self, record_id: str, role: str | None = None, kind: str | None = None
+    ) -> list[Record]:
+        """Records that name this one, in order, perhaps only under a role or of a kind."""
+        seq = self._index.seq_of(record_id)
+        if seq is None:
+            return []
+        found: list[Record] = []
+        for edge_role, source in self._index.referrers(seq):
+            record = self.at(source)
+            if record is None or record_id not in record.ref_list(edge_role):
+                continue
+            if role in (None, edge_role) and kind in (None, record.kind):
+                found.append(record)
+        return found
+
+    def seals(self) -> list[tuple[int, bytes]]:
+        """(size, note) of every seal kept."""
+        return self.store.seals()
+
+    @property
+    def deviations(self) -> list[str]:
+        """Guard triggers that are gone from the database."""
+        return self.store.deviations
+
+    def _by_prefix(self, name: str) -> Record | None:
+        prefix = name.removeprefix("sha256:").lower()
+        if not 6 <= len(prefix) <= 64 or any(char not in "0123456789abcdef" for char in prefix):
+            raise UsageError("REF_MALFORMED", f"{name[:80]!r} is no record id", record=name[:80])
+        full = f"sha256:{prefix}"
+        if is_record_id(full):
+            return self.find(full)
+        found = [record for seq in self._index.with_prefix(prefix) if (record := self.at(seq))]
+        found = [record for record in found if record.id[7:].startswith(prefix)]
+        if len(found) > 1:
+            raise UsageError("REF_AMBIGUOUS", f"{name!r} fits several records", record=name)
+        return found[0] if found else None
+
+    def _remember(self, record: Record) -> None:
+        self._cache[record.id] = record
+        if len(self._cache) > CACHE_RECORDS:
+            self._cache.popitem(last=False)
+
+    def _catch_up_index(self) -> None:
+        """Bring the derived index up to the store; one that does not fit is made anew."""
+        size, _ = self.store.tail()
+        last = self.at(self._index.size - 1) if 0 < self._index.size <= size else None
+        fits = self._index.size == 0 or (
+            last is not None and bytes.fromhex(last.id[7:]) == self._index.last_id
+        )
+        if not fits:
+            self.index_was_stale = True
+            self._index.reset()
+        for record in self.records(self._index.size, size):
+            self._index.add(record)
