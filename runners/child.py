@@ -172,7 +172,7 @@ class _Child:
     def __init__(self, module: str, log: int, threads: int) -> None:
         self.events = 0
         self._process = subprocess.Popen(
-            [interpreter(), "-m", module],
+            [interpreter(), "-P", "-m", module],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,

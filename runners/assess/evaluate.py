@@ -81,7 +81,7 @@ def transcribe(
     }
     started: dict[str, Any] = {}
     ended = _child(GENERATE, job, place, settings["threads"], started, tell, "answering")
-    lines = [line for line in _lines(scratch / "transcripts.jsonl")]
+    lines = _lines(scratch / "transcripts.jsonl")
     kind = "model" if subject.kind == "model.registered" else "checkpoint"
     return ledger.append(
         "arm.transcribed",

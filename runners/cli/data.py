@@ -101,7 +101,7 @@ def _emit_dataset(app: App, sources: list[Record], dataset: Record, parsed: Pars
         rows = [
             (str(item.line), item.code, item.message) for item in parsed.rejects[:REJECTS_SHOWN]
         ]
-        lines += ["", *render.table(("line", "reason", "what is wrong"), rows)]
+        lines += ["", *render.table(("line", "reason", "what is wrong"), rows, limit=120)]
         if len(parsed.rejects) > REJECTS_SHOWN:
             lines.append(
                 f"… and {len(parsed.rejects) - REJECTS_SHOWN} more, all in the rejects blob"

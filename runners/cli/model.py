@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from runners.cli import render
 from runners.cli.commands import Group
 from runners.cli.context import App, pass_app
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 @click.group(cls=Group)
@@ -54,14 +58,7 @@ def add(
     terms = None
     with app.open_ledger() as ledger:
         if package is not None:
-            stages: set[str] = set()
-
-            def progress(what: str, share: float) -> None:
-                if what not in stages:
-                    stages.add(what)
-                    app.say(f"{what} {package}")
-
-            record, fetched = add_package(ledger, package, default_shelf(), progress)
+            record, fetched = add_package(ledger, package, default_shelf(), _teller(app, package))
             terms = fetched.terms
         else:
             assert folder is not None
@@ -99,6 +96,19 @@ def add(
         ],
         next_step="evidence data ingest FILE",
     )
+
+
+def _teller(app: App, package: str) -> Callable[[str, float], None]:
+    """Say each stage once, and each quarter of it."""
+    said: set[tuple[str, int]] = set()
+
+    def tell(what: str, share: float) -> None:
+        quarter = int(share * 4)
+        if (what, quarter) not in said:
+            said.add((what, quarter))
+            app.say(f"{what} {package}: {quarter * 25} %")
+
+    return tell
 
 
 @model.command(example="evidence model catalog")

@@ -24,7 +24,11 @@ def promote(app: App, checkpoint: str) -> None:
     with app.open_ledger() as ledger:
         found = ledger.get(checkpoint, "checkpoint.published")
         record, decision = weigh(ledger, found)
-    rows = [(item.code, item.message, item.hint) for item in decision.reasons]
+    reasons = [
+        line
+        for item in decision.reasons
+        for line in (f"{item.code}: {item.message}", f"    what helps: {item.hint}")
+    ]
     gates = [
         (line.name, str(line.value), str(line.threshold), "passed" if line.passed else "failed")
         for line in decision.gates
@@ -39,7 +43,7 @@ def promote(app: App, checkpoint: str) -> None:
         [
             f"checkpoint {render.short(found.id)} is not promoted",
             "",
-            *render.table(("reason", "what is missing or failed", "what helps"), rows),
+            *reasons,
             *(
                 ["", *render.table(("gate", "value", "threshold", "verdict"), gates)]
                 if gates
@@ -49,7 +53,7 @@ def promote(app: App, checkpoint: str) -> None:
         next_step=f"evidence show {render.short(record.id)}",
         failure=UsageError(
             "PROMOTION_REFUSED",
-            f"{len(rows)} reasons stand against promoting checkpoint {render.short(found.id)}",
+            f"{len(decision.reasons)} reasons stand against promoting checkpoint {render.short(found.id)}",
             record=record.id,
         ),
     )

@@ -157,6 +157,7 @@ class _Story:
         right = paired["both"] + paired["candidate_only"]
         base_right = paired["both"] + paired["baseline_only"]
         p = float(candidate["mcnemar_p"])
+        flipped = self.result["flipped"]
         self.result["comparison"] = self.comparison
         beats = {
             "the base model (exact McNemar test)": right > base_right and p < SIGNIFICANT,
@@ -167,16 +168,17 @@ class _Story:
         return [
             f"held-out desk cases: {cases}",
             f"  adapter right {right}, base right {base_right}",
-            f"  paired: both {paired['both']}, adapter only {paired['candidate_only']}, "
-            f"base only {paired['baseline_only']}, neither {paired['neither']}; exact McNemar p = {p:.2g}",
+            f"  paired: both {paired['both']}, adapter only {paired['candidate_only']}",
+            f"          base only {paired['baseline_only']}, neither {paired['neither']}",
+            f"  exact McNemar p = {p:.2g}",
             *(f"  {name.replace('_', ' ')}: {float(value):.3f}" for name, value in lines.items()),
             *(
                 f"the adapter {'beats' if won else 'does not beat'} {name}"
                 for name, won in beats.items()
             ),
             "better than the base is mostly the format of the answer; one training seed is descriptive",
-            f"updates acknowledged: {self.result['updates']}; verified: {self.result['verified']}; "
-            f"flipped byte found: {self.result['flipped']['code']} at record {self.result['flipped']['found']}",
+            f"updates acknowledged: {self.result['updates']}; verdict: {self.result['verified']}",
+            f"flipped byte: {flipped['code']} at record {flipped['found']}",
             f"minutes: {sum(took for _, took in self.shell.took_s) / 60:.1f}",
         ]
 

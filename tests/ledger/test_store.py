@@ -265,7 +265,7 @@ def test_file_that_is_no_ledger_is_refused(tmp_path, data):
     for open_it in (SqliteStore.open_reader, SqliteStore.open_writer):
         with pytest.raises(EvidenceError) as caught:
             open_it(tmp_path / DATABASE)
-        assert caught.value.code == "DISK_FULL"
+        assert caught.value.code == "LEDGER_UNREADABLE"
 
 
 @pytest.mark.parametrize("cut", [100, 8192, 12_000])

@@ -6,6 +6,8 @@ import contextlib
 import io
 import json
 import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -181,6 +183,12 @@ class Person:
             code = main([*map(str, words), "--json"])
         return Answer(code, json.loads(out.getvalue()))
 
+    def types_apart(self, *words: object) -> Answer:
+        """Type a command in a process of its own, which is gone when this returns."""
+        command = [sys.executable, "-P", "-m", "runners.cli.main", *map(str, words), "--json"]
+        done = subprocess.run(command, stdout=subprocess.PIPE, check=False)
+        return Answer(done.returncode, json.loads(done.stdout))
+
     def gets(self, *words: object) -> dict[str, Any]:
         """Type a command that must succeed; its result."""
         answer = self.types(*words)
@@ -233,7 +241,7 @@ class Person:
 
     def launches(self) -> dict[str, Any]:
         """The plan's run in the background, watched to its end; how it stood right after its launch."""
-        launched = self.gets("run", "launch", self.ids["plan"])
+        launched = self.types_apart("run", "launch", self.ids["plan"]).result
         self.ids["run"] = launched["run"]
         found = self.waits(lambda status: status["state"] != "running")
         self.ids["checkpoint"] = found["checkpoint"]
