@@ -11,6 +11,7 @@ from ledger.blobs import BlobStore
 from ledger.errors import EvidenceError, UsageError
 from ledger.record import Record
 from ledger.records.base import is_record_id
+from ledger.rules import makers
 from ledger.store.index import Index
 from ledger.store.sqlite import SqliteStore
 
@@ -82,7 +83,11 @@ class Reading:
             record = self._by_prefix(name)
         if record is None:
             raise UsageError(
-                "REF_NOT_FOUND", f"no record {name[:80]!r} in this ledger", record=name[:80]
+                "REF_NOT_FOUND",
+                f"no record {name[:80]!r} in this ledger",
+                record=name[:80],
+                expected=" or ".join(kinds) or None,
+                hint=_how_to_get(kinds),
             )
         if kinds and record.kind not in kinds:
             raise UsageError(
@@ -91,6 +96,7 @@ class Reading:
                 record=record.id,
                 expected=" or ".join(kinds),
                 actual=record.kind,
+                hint=_how_to_get(kinds),
             )
         return record
 
@@ -166,3 +172,9 @@ class Reading:
             self._index.reset()
         for record in self.records(self._index.size, size):
             self._index.add(record)
+
+
+def _how_to_get(kinds: tuple[str, ...]) -> str | None:
+    """The commands that make records of these kinds, None to leave it to the code's own hint."""
+    commands = " or ".join(makers(kinds))
+    return f"make it: {commands}; or find its id: evidence log" if commands else None

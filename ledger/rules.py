@@ -318,3 +318,10 @@ _ROWS = (
 )
 
 RULES: dict[str, Rule] = {row.kind: row for row in _ROWS}
+
+
+def makers(kinds: tuple[str, ...]) -> list[str]:
+    """The commands that make records of these kinds, as the refs of the table name them."""
+    refs = [ref for rule in _ROWS for ref in rule.refs.values() if set(ref.kinds) <= set(kinds)]
+    found = (ref.made_by for kind in kinds for ref in refs if kind in ref.kinds and ref.made_by)
+    return list(dict.fromkeys(found))

@@ -32,12 +32,13 @@ DTYPE_NAMES = {
 """A torch type as a safetensors file names it."""
 
 
-def load_model(model: Mapping[str, Any], dtype: str) -> PreTrainedModel:
+def load_model(model: Mapping[str, Any], dtype: str, attention: str = "sdpa") -> PreTrainedModel:
     """A causal language model from its registered folder.
 
     Args:
         model: `path` of the folder and `files`, its registered inventory.
         dtype: `float32` or `bfloat16`.
+        attention: the library's name of an implementation, `sdpa` or `eager`.
 
     Raises:
         EvidenceError: `MODEL_FILES_CHANGED`, `MODEL_UNSAFE` or `UNSAFE_PATH`: it is not what was registered.
@@ -51,7 +52,7 @@ def load_model(model: Mapping[str, Any], dtype: str) -> PreTrainedModel:
         local_files_only=True,
         trust_remote_code=False,
         use_safetensors=True,
-        attn_implementation="sdpa",
+        attn_implementation=attention,
     )
     return loaded
 

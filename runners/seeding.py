@@ -40,14 +40,15 @@ def check_seed(seed: int) -> int:
     return seed
 
 
-def seed_everything(seed: int, threads: int) -> None:
-    """Seed Python, numpy and torch, pin the thread count and refuse kernels that do not repeat.
+def seed_everything(seed: int, threads: int, matmul: str = "float32") -> None:
+    """Seed Python, numpy and torch, pin threads and precision, and refuse kernels that do not repeat.
 
     Call it once in a child process, before a model is loaded. It loads torch.
 
     Args:
         seed: 0 to 2^32-1.
         threads: threads for torch's own operators; 1 and 2 threads give different last bits.
+        matmul: `bfloat16` lets float32 products round their inputs where that is faster; `float32` does not.
 
     Raises:
         UsageError: `SETTING_INVALID`, the seed is out of range.
@@ -57,4 +58,5 @@ def seed_everything(seed: int, threads: int) -> None:
 
     set_seed(check_seed(seed), deterministic=False)
     torch.set_num_threads(threads)
+    torch.set_float32_matmul_precision("medium" if matmul == "bfloat16" else "highest")
     torch.use_deterministic_algorithms(mode=True)

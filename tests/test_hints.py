@@ -18,7 +18,9 @@ HINTS |= {
 }
 
 
-@pytest.mark.parametrize("name", sorted(name for name, hint in HINTS.items() if "evidence " in hint))
+@pytest.mark.parametrize(
+    "name", sorted(name for name, hint in HINTS.items() if "evidence " in hint)
+)
 def test_commands_named_by_hints_exist(name: str) -> None:
     """A hint that names a command names one that the program has, down to its last verb."""
     context = click.Context(root)

@@ -20,7 +20,6 @@ from runners.prepare.data import put_lines, read_lines
 from runners.prepare.shelf import model_folder
 from verifiers.data.identity import row_bytes
 from verifiers.judgement import assemble
-from verifiers.judgement.evaluation_inputs import judged_replies, planned_cases
 from verifiers.judgement.judging import ORDERS, PARTS, likelihood_line
 from verifiers.replay.view import View
 
@@ -106,7 +105,8 @@ def judge(
     if judge_id is None:
         return []
     model = ledger.get(judge_id)
-    items = judge_items(ledger, protocol, arm)
+    view = View(ledger, ledger.blobs)
+    items = assemble.judge_items(protocol, arm, view)
     input_blob = put_lines(ledger, items)
     (scratch / "items.jsonl").write_bytes(b"".join(row_bytes(item) + b"\n" for item in items))
     settings = LikelihoodSettings()
@@ -120,7 +120,6 @@ def judge(
     ended = _child(LIKELIHOOD, job, place, settings.threads, started, tell, "judging")
     raw = _lines(scratch / "raw.jsonl")
     replies = {item["item"]: item["reply"] for item in items}
-    view = View(ledger, ledger.blobs)
     return [
         _record_pass(
             ledger,
@@ -133,22 +132,6 @@ def judge(
             view,
         )
         for order in ORDERS
-    ]
-
-
-def judge_items(ledger: Ledger, protocol: Record, arm: Record) -> list[dict[str, Any]]:
-    """What the judge is shown of each dialogue answer: conversation, facts, reference, reply."""
-    cases = planned_cases(read_lines(ledger, protocol.body["cases"]))
-    answers = {line["case"]: line for line in read_lines(ledger, arm.body["transcripts"])}
-    return [
-        {
-            "item": name,
-            "messages": cases[name]["messages"],
-            "facts": cases[name]["policy_facts"],
-            "reference": cases[name]["reference"],
-            "reply": reply,
-        }
-        for name, reply in judged_replies(cases, answers).items()
     ]
 
 

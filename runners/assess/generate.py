@@ -23,6 +23,8 @@ from runners.protocol import Channel, serve
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    import torch
+
     from runners.assess.config import GenerationSettings
 
 Case = dict[str, Any]
@@ -102,24 +104,50 @@ def read_cases(path: Path) -> list[Case]:
 def answer(
     model: Any, tokenizer: Any, prompts: Sequence[Sequence[int]], settings: GenerationSettings
 ) -> list[list[int]]:
-    """The new tokens of each prompt, greedily, its end-of-sequence token included where one came."""
+    """The new tokens of each prompt, greedily, its end-of-sequence token included where one came.
+
+    What all prompts of the batch open with is computed once; padding stands behind it, out of sight of the mask.
+    """
     import torch
 
-    longest = max(len(prompt) for prompt in prompts)
     pad, ends = int(tokenizer.pad_token_id), end_ids(model)
-    ids = torch.tensor([[*[pad] * (longest - len(prompt)), *prompt] for prompt in prompts])
-    mask = torch.tensor(
-        [[*[0] * (longest - len(prompt)), *[1] * len(prompt)] for prompt in prompts]
-    )
+    shared = common_opening(prompts)
+    opening, rests = prompts[0][:shared], [prompt[shared:] for prompt in prompts]
+    longest = max(len(rest) for rest in rests)
+    ids = torch.tensor([[*opening, *[pad] * (longest - len(rest)), *rest] for rest in rests])
+    mask = torch.ones_like(ids)
+    for row, rest in enumerate(rests):
+        mask[row, shared : shared + longest - len(rest)] = 0
     with torch.inference_mode():
         output = model.generate(
             input_ids=ids.to(model.device),
             attention_mask=mask.to(model.device),
+            past_key_values=_opened(model, ids[:1, :shared], len(prompts)),
             max_new_tokens=settings.max_new_tokens,
             do_sample=False,
             pad_token_id=pad,
         )
-    return [_until_end(row, ends) for row in output[:, longest:].tolist()]
+    return [_until_end(row, ends) for row in output[:, ids.shape[1] :].tolist()]
+
+
+def common_opening(prompts: Sequence[Sequence[int]]) -> int:
+    """How many tokens all prompts open with; each keeps at least one of its own."""
+    limit = min(len(prompt) for prompt in prompts) - 1
+    for position in range(limit):
+        if len({prompt[position] for prompt in prompts}) > 1:
+            return position
+    return limit
+
+
+def _opened(model: Any, opening: torch.Tensor, rows: int) -> Any:
+    from transformers import DynamicCache
+
+    if not opening.shape[1]:
+        return None
+    cache = DynamicCache(config=model.config)
+    model.base_model(input_ids=opening.to(model.device), past_key_values=cache, use_cache=True)
+    cache.batch_repeat_interleave(rows)
+    return cache
 
 
 def start_fields(settings: GenerationSettings) -> dict[str, Any]:

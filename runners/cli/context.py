@@ -195,8 +195,8 @@ class App:
         self.outcome = Outcome(result, lines, next_step, failure, code)
 
     def say(self, line: str) -> None:
-        """A remark for a person, on stderr; under `--json` nothing."""
-        if not self.as_json:
+        """A remark for a person, on stderr; under `--json` only where EVIDENCE_PROGRESS is set."""
+        if not self.as_json or self.environment.get("EVIDENCE_PROGRESS"):
             render.write(line, err=True, color=self.color(sys.stderr.isatty()))
 
     @contextmanager

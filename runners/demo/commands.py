@@ -13,7 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ledger.digests import is_digest
 from ledger.errors import UsageError
+
+
+def short(argument: str) -> str:
+    """A whole record id as a person would type it: its first twelve digits."""
+    return argument[7:19] if is_digest(argument) else argument
 
 
 @dataclass
@@ -37,6 +43,7 @@ class Shell:
             "XDG_CONFIG_HOME": str(self.folder / "config"),
             "XDG_STATE_HOME": str(self.folder / "state"),
             "EVIDENCE_LEDGER": str(self.folder / "ledger"),
+            "EVIDENCE_PROGRESS": "1",
         }
         kept = {name: value for name, value in os.environ.items() if name != "EVIDENCE_KEY"}
         return {**kept, **own}
@@ -47,6 +54,7 @@ class Shell:
         Raises:
             UsageError: `DEMO_FAILED`, it ended in another way than the story tells.
         """
+        arguments = tuple(short(item) for item in arguments)
         self.say("")
         self.say(f"$ evidence {shlex.join(arguments)}")
         begun = time.monotonic()

@@ -14,9 +14,9 @@ from runners.demo.flip import flip_one_byte
 ORIGIN = "example.com/desk-demo"
 DATA_SEED = "7"
 SPLIT_BY = ("customer_id", "order_id", "metadata.wording_id")
-FRACTIONS, SPLIT_SEED = "70,10,20", "1"
+FRACTIONS, SPLIT_SEED = "60,20,20", "1"
 DESK_CASES, DIALOGUE_CASES = 64, 4
-SETTINGS: dict[str, str] = {}
+SETTINGS: dict[str, str] = {"steps": "65", "batch_size": "8"}
 SIGNIFICANT = 0.05
 
 Say = Callable[[str], None]

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 MIN_SHARED = 16
 """Openings shorter than this are not worth a pass of their own."""
 
+STEP = 8
+"""Lengths are rounded to a multiple of this: a kernel is compiled for each new shape, and kept in memory."""
+
 
 @dataclass(frozen=True)
 class Shared:
@@ -58,18 +61,18 @@ def labelled_loss(
     parts, targets, computed = [], [], 0
     for group in share(input_ids.tolist(), _first_labels(labels), lengths):
         rows = list(group.rows)
-        end = max(lengths[row] for row in rows)
+        end = min(_rounded_up(max(lengths[row] for row in rows)), input_ids.shape[1])
         hidden = _hidden(model.base_model, input_ids[rows, :end], group.length)
         wanted = labels[rows, group.length + 1 : end]
         mask = wanted != IGNORED
         parts.append(hidden[:, :-1][mask])
         targets.append(wanted[mask])
         computed += group.length + len(rows) * (end - group.length)
-    target = torch.cat(targets)
-    logits = model.lm_head(torch.cat(parts)).float()
-    total = torch.nn.functional.cross_entropy(logits, target, reduction="sum")
+    hidden, target = _filled(torch.cat(parts), torch.cat(targets))
+    logits = model.lm_head(hidden).float()
+    total = torch.nn.functional.cross_entropy(logits, target, ignore_index=IGNORED, reduction="sum")
     right = int((logits.detach().argmax(dim=-1) == target).sum())
-    return LabelledLoss(total, len(target), right, computed)
+    return LabelledLoss(total, int((target != IGNORED).sum()), right, computed)
 
 
 def share(
@@ -89,7 +92,23 @@ def share(
                 break
         else:
             groups.append(Shared((row,), max(limit, 0)))
-    return [group if len(group.rows) > 1 else Shared(group.rows, 0) for group in groups]
+    return [_rounded(group) for group in groups]
+
+
+def _filled(hidden: torch.Tensor, target: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Both with rows that are not counted, up to a round length."""
+    missing = _rounded_up(len(target)) - len(target)
+    pad = torch.nn.functional.pad
+    return pad(hidden, (0, 0, 0, missing)), pad(target, (0, missing), value=IGNORED)
+
+
+def _rounded(group: Shared) -> Shared:
+    alone = len(group.rows) == 1
+    return Shared(group.rows, 0 if alone else group.length - group.length % STEP)
+
+
+def _rounded_up(length: int) -> int:
+    return -(-length // STEP) * STEP
 
 
 def _hidden(transformer: Any, input_ids: torch.Tensor, shared: int) -> torch.Tensor:

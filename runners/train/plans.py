@@ -67,13 +67,15 @@ def prepare_sft(ledger: Ledger, config: SftConfig, shelf: Path) -> Prepared:
     """Everything about a supervised run, counted before launch; nothing is recorded.
 
     Raises:
-        UsageError: `REF_MISSING`, the split has no audit; `MODEL_NOT_HERE`; `ROW_UNTRAINABLE`.
+        UsageError: `REF_MISSING`, the split has no audit; `LEAKAGE_NOT_ACCEPTED`; `MODEL_NOT_HERE`; `ROW_UNTRAINABLE`.
         EvidenceError: `HELD_OUT_ROW`; `MODEL_FILES_CHANGED`; `TEMPLATE_NOT_PREFIX`.
     """
     split = ledger.get(config.split, "split.declared")
     model = ledger.get(config.model, "model.registered")
     audit = _newest_audit(ledger, split)
     acceptance = ledger.referrers(audit.id, "audit", "leakage.accepted")
+    if audit.body["verdict"] != "clean" and not acceptance:
+        raise _not_accepted(audit)
     folder = model_folder(shelf, model)
     figures = _preflight(folder, training_rows(ledger, split), config.settings)
     refs: dict[str, str | list[str]] = {"split": split.id, "audit": audit.id, "model": model.id}
@@ -126,6 +128,18 @@ def _newest_audit(ledger: Ledger, split: Record) -> Record:
             hint=f"make it first: evidence data audit {short}",
         )
     return audits[-1]
+
+
+def _not_accepted(audit: Record) -> UsageError:
+    short = audit.id[7:19]
+    return UsageError(
+        "LEAKAGE_NOT_ACCEPTED",
+        f"audit {short} has findings and no reviewer accepted them",
+        field="refs.acceptance",
+        record=audit.id,
+        expected="acceptance",
+        hint=f"split again, or have a reviewer accept: evidence data accept {short} --why WHY --review-key FILE",
+    )
 
 
 def _preflight(folder: Path, rows: list[HandedOut], settings: SftSettings) -> dict[str, Any]:

@@ -44,7 +44,7 @@ def train(channel: Channel, job: dict[str, Any]) -> dict[str, Any]:
     settings = SftSettings.from_values(job["settings"])
     tokenizer = load_tokenizer(Path(job["model"]["path"]))
     encoded = encode_rows(tokenizer, read_rows(Path(job["rows"])), settings.max_length)
-    seed_everything(settings.seed, settings.threads)
+    seed_everything(settings.seed, settings.threads, settings.matmul)
     trainer = build(channel, job, settings, encoded, tokenizer)
     channel.ask("start", **start_fields(trainer, encoded, settings))
     trainer.train()
@@ -101,7 +101,7 @@ def adapted_model(job: dict[str, Any], settings: SftSettings) -> Any:
     from ledger.errors import UsageError
     from runners.loading import load_model
 
-    base = load_model(job["model"], settings.dtype)
+    base = load_model(job["model"], settings.dtype, settings.attention)
     names = {name.rpartition(".")[2] for name, _ in base.named_modules()}
     for target in settings.lora_targets:
         if target not in names:

@@ -16,13 +16,21 @@ from ledger.blobs import BINARY, JSON, SAFETENSORS
 from ledger.digests import inventory, tree_digest
 from ledger.errors import EvidenceError, UsageError
 from runners.child import ChildExit, Event, Reply, run_child
+from runners.interrupts import first_is_a_wish
 from runners.prepare.data import put_lines
 from runners.prepare.shelf import model_folder
+from runners.train.child_events import (
+    ROW_COUNTS,
+    check_event,
+    checkpoint_folder,
+    row_counts,
+    rows_read,
+)
 from runners.train.plans import training_rows, write_rows
 from verifiers.replay.learning import batch_digest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from ledger.book import Ledger
     from ledger.record import Record
@@ -43,41 +51,39 @@ class _Supervised:
     run: Record
     split: Record
     budget: int
+    given: Collection[str]
+    output: Path
     tell: Callable[[str, dict[str, Any]], None]
     batch: Record | None = None
     update: Record | None = None
     checkpoint: Record | None = None
     datums: int = 0
-    rows: dict[str, int] = field(
-        default_factory=lambda: {"input": 0, "effective": 0, "truncated": 0, "dropped": 0}
-    )
+    rows: dict[str, int] = field(default_factory=lambda: dict.fromkeys(ROW_COUNTS, 0))
     metrics: list[dict[str, Any]] = field(default_factory=list)
 
     def answer(self, event: Event) -> Reply:
-        """Write what an event says; the reply names the record."""
+        """Write what an event says; the reply names the record.
+
+        Raises:
+            EvidenceError: `CHILD_PROTOCOL`.
+            UsageError: what the rules refuse.
+        """
+        check_event(event)
         handlers = {
             "start": self._start,
             "batch": self._batch,
             "update": self._update,
             "checkpoint": self._checkpoint,
         }
-        handler = handlers.get(event["event"])
-        if handler is None:
-            raise EvidenceError(
-                "CHILD_PROTOCOL", f"the child said {event['event']!r}, which is unknown"
-            )
-        try:
-            record = handler(event)
-        except KeyError as error:
-            raise EvidenceError("CHILD_PROTOCOL", f"event {event['event']} lacks {error}") from None
+        record = handlers[event["event"]](event)
         return {"id": record.id} if record is not None else {}
 
     def _start(self, event: Event) -> None:
-        self.rows = {name: event["rows"][name] for name in self.rows}
+        self.rows = row_counts(event)
         self.tell("start", event)
 
     def _batch(self, event: Event) -> Record:
-        rows = [row for micro_batch in event["micro_batches"] for row in micro_batch]
+        rows = rows_read(event, self.given)
         inline = len(rows) <= MAX_ROWS_IN_RECORD
         blob = None if inline else put_lines(self.ledger, ({"row": row} for row in rows))
         self.batch = self.ledger.append(
@@ -123,10 +129,9 @@ class _Supervised:
     def _checkpoint(self, event: Event) -> Record:
         if self.update is None:
             raise EvidenceError("CHILD_PROTOCOL", "a checkpoint came before any update")
-        files = [
-            self._keep(Path(event["path"]), item.path) for item in inventory(Path(event["path"]))
-        ]
-        entries = inventory(Path(event["path"]))
+        folder = checkpoint_folder(event, self.output)
+        entries = inventory(folder)
+        files = [self._keep(folder, item.path) for item in entries]
         self.checkpoint = self.ledger.append(
             "checkpoint.published",
             {
@@ -161,8 +166,8 @@ class _Supervised:
         state = self.ledger.state().runs[self.run.id]
         metrics = put_lines(self.ledger, self.metrics) if self.metrics else None
         refs: dict[str, str | list[str]] = {"run": self.run.id}
-        if self.update is not None:
-            refs["last_update"] = self.update.id
+        if state.last_update is not None:
+            refs["last_update"] = state.last_update
         if self.checkpoint is not None:
             refs["checkpoint"] = self.checkpoint.id
         return self.ledger.append(
@@ -209,11 +214,13 @@ def launch_sft(
         plan: a plan that was never launched.
         shelf: where model folders lie.
         tell: called with (event, fields) for progress: start, update, checkpoint.
-        stop_requested: asked at every event; the child then stops at its next safe boundary.
+        stop_requested: asked at every event; the child then stops at its next safe boundary, as after a Ctrl-C.
 
     Raises:
-        UsageError: `PLAN_LAUNCHED`, `PLAN_STALE`, or what the rules refuse; the run is then not launched.
+        UsageError: `PLAN_LAUNCHED`, or what the rules refuse; the run is then not launched.
         LedgerError: a record of the run could not be written; `run.ended` says so where that still can be.
+        OSError: the machine refused a file; `run.ended` says so too.
+        KeyboardInterrupt: the second Ctrl-C.
     """
     split = ledger.get(str(plan.ref("split")))
     model = ledger.get(str(plan.ref("model")))
@@ -230,23 +237,34 @@ def launch_sft(
         {"plan": plan.id},
     )
     work = ledger.path / "work" / run.id[7:23]
-    work.mkdir(parents=True, mode=0o700)
-    write_rows(work / "rows.jsonl", rows)
-    supervised = _Supervised(ledger, run, split, plan.body["budget_updates"], tell)
+    given = frozenset(row.digest for row in rows)
+    budget = plan.body["budget_updates"]
+    supervised = _Supervised(ledger, run, split, budget, given, work / "output", tell)
+    settings = plan.body["settings"]
     job = {
         "model": {"path": str(folder), "name": model.body["name"], "files": model.body["files"]},
         "rows": str(work / "rows.jsonl"),
-        "settings": plan.body["settings"],
+        "settings": settings,
         "output": str(work / "output"),
     }
     log = work / "child.log"
-    threads = plan.body["settings"]["threads"]
     try:
-        ended = run_child(
-            CHILD, job, supervised.answer, log, threads=threads, stop_requested=stop_requested
-        )
+        work.mkdir(parents=True, mode=0o700)
+        write_rows(work / "rows.jsonl", rows)
+        with first_is_a_wish() as interrupted:
+            ended = run_child(
+                CHILD,
+                job,
+                supervised.answer,
+                log,
+                threads=settings["threads"],
+                stop_requested=lambda: interrupted() or stop_requested(),
+            )
     except (EvidenceError, UsageError) as error:
         supervised.end("failed", "refused", f"{error.code}: {error.message}")
+        raise
+    except OSError as error:
+        supervised.end("failed", "internal", f"the machine refused a file: {error}")
         raise
     except KeyboardInterrupt:
         supervised.end("stopped", None, "interrupted: the child was killed")

@@ -11,6 +11,7 @@ Order of one optimizer step, each arrow an event that the supervisor must acknow
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ from ledger.canonical import real
 from ledger.errors import UsageError
 from runners.loading import tensors_digest
 from runners.train.checkpoints import write_checkpoint
-from runners.train.loss import LabelledLoss, labelled_loss
+from runners.train.loss import STEP, LabelledLoss, labelled_loss
 from runners.train.tokens import IGNORED
 
 if TYPE_CHECKING:
@@ -45,8 +46,8 @@ class Collator:
         self._pad_id = pad_id
 
     def __call__(self, examples: Sequence[Batch]) -> Batch:
-        """The batch as tensors of shape (rows, longest); `rows` has shape (rows,)."""
-        longest = max(len(example["input_ids"]) for example in examples)
+        """The batch as tensors of shape (rows, longest to a multiple of `STEP`); `rows` has shape (rows,)."""
+        longest = -(-max(len(example["input_ids"]) for example in examples) // STEP) * STEP
         return {
             "input_ids": self._padded(
                 [example["input_ids"] for example in examples], longest, self._pad_id
@@ -121,7 +122,7 @@ class LedgerSFTTrainer(SFTTrainer):
         found = labelled_loss(
             self.adapted.get_base_model(), inputs["input_ids"], inputs["labels"], lengths
         )
-        self.step_parts.append(found)
+        self.step_parts.append(replace(found, total=found.total.detach()))
         return found.total / (found.labelled if num_items_in_batch is None else num_items_in_batch)
 
     def training_step(self, *args: Any, **options: Any) -> torch.Tensor:

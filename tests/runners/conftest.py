@@ -3,36 +3,28 @@
 from __future__ import annotations
 
 import fcntl
+import importlib.util
 import json
 import os
 import shutil
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-if TYPE_CHECKING:
-    from small_job import Person
+from small_job import Person, do_the_job
 
 
 @pytest.fixture(scope="session")
 def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a tiny model, shared: tests read it and never write to it."""
-    pytest.importorskip("torch", reason="needs the train extra")
-    from tiny import make_model
-
-    return make_model(tmp_path_factory.mktemp("models") / "tiny")
+    needs_torch()
+    return pytest.importorskip("tiny").make_model(tmp_path_factory.mktemp("models") / "tiny")
 
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Person:
     """The whole job, done once by the public commands for all tests and all worker processes."""
-    pytest.importorskip("torch", reason="needs the train extra")
-    from small_job import Person, do_the_job
+    needs_torch()
 
     def make(folder: Path) -> None:
         with pytest.MonkeyPatch.context() as patch:
@@ -49,6 +41,12 @@ def person(finished: Person, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     copied = finished.copied_to(tmp_path / "person")
     settle(monkeypatch, copied)
     return copied
+
+
+def needs_torch() -> None:
+    """Skip where the train extra is not installed; nothing is imported to find out."""
+    if importlib.util.find_spec("torch") is None:
+        pytest.skip("needs the train extra")
 
 
 def settle(patch: pytest.MonkeyPatch, person: Person) -> None:

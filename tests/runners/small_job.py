@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import desk_world
-from tiny import make_model, write_lines
+import pytest
 
+from ledger.book import Ledger
+from ledger.ed25519 import PrivateKey
 from runners.cli.main import main
 from verifiers.rewards.desk_calls import Call
 from verifiers.rewards.desk_records import Order
@@ -104,14 +106,19 @@ def _dialogue(number: int) -> dict[str, Any]:
     }
 
 
+def write_lines(path: Path, values: list[dict[str, Any]]) -> Path:
+    """The values as JSON Lines."""
+    path.write_text("".join(json.dumps(value) + "\n" for value in values), encoding="utf-8")
+    return path
+
+
 def make_judge(folder: Path, tokenizer_of: Path) -> Path:
     """A tiny model of another family that shares the tokenizer of the first."""
-    import torch
-    from transformers import AutoTokenizer, Qwen2Config, Qwen2ForCausalLM
-
-    tokenizer = AutoTokenizer.from_pretrained(tokenizer_of)
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tokenizer_of)
     torch.manual_seed(11)
-    config = Qwen2Config(
+    config = transformers.Qwen2Config(
         vocab_size=len(tokenizer),
         hidden_size=16,
         intermediate_size=32,
@@ -125,7 +132,7 @@ def make_judge(folder: Path, tokenizer_of: Path) -> Path:
         pad_token_id=0,
         initializer_range=0.2,
     )
-    Qwen2ForCausalLM(config).save_pretrained(folder)
+    transformers.Qwen2ForCausalLM(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
 
@@ -194,6 +201,13 @@ class Person:
         answer = self.types(*words)
         assert answer.code == 0, answer.object
         return answer.result
+
+    def opens(self) -> Ledger:
+        """The ledger, to append with the person's own key."""
+        key = PrivateKey.load(next((self.folder / "config").rglob("writer.pem")))
+        return Ledger.open(
+            self.ledger, key=key, state_dir=self.folder / "state" / "evidence-ledger"
+        )
 
     def verify(self) -> Answer:
         """Verify the ledger with its blobs."""
@@ -273,7 +287,7 @@ class Person:
 
 def made_models(folder: Path) -> tuple[Path, Path]:
     """A tiny model to train and a tiny judge of another family."""
-    model = make_model(folder / "tiny")
+    model = pytest.importorskip("tiny").make_model(folder / "tiny")
     return model, make_judge(folder / "tiny-judge", model)
 
 

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from world import key
 
-from ledger.blobs import SAFETENSORS
+from ledger.blobs import SAFETENSORS, BlobStore
 from ledger.book import Ledger
 from ledger.digests import FileEntry, sha256, tree_digest
-from ledger.ed25519 import PrivateKey
 from ledger.record import Record
-from runners.prepare.data import put_lines, read_lines
+from runners.prepare.data import audit_split, declare_split, put_lines, read_lines
+from verifiers.data.identity import dataset_identity, row_digest
 from verifiers.replay.learning import ADAPTER_FILE, batch_digest
 
 pytestmark = pytest.mark.slow  # whoever comes first waits for the job
@@ -71,36 +72,31 @@ class Forger:
 @pytest.fixture
 def forger(person):
     """A forger at work on a copy of the whole job."""
-    key = PrivateKey.load(next((person.folder / "config").rglob("writer.pem")))
-    with Ledger.open(person.ledger, key=key) as ledger:
+    with person.opens() as ledger:
         yield Forger(ledger, person.ids)
 
 
 # --- the forgeries: each leaves false records, the last of which is found -----------------------
 
 
-def more_rows_than_there_are(forger: Forger) -> Record:
+def _more_rows_than_there_are(forger: Forger) -> Record:
     dataset = forger.get("dataset")
     return forger.again(dataset, accepted=dataset.body["accepted"] + 1)
 
 
-def rows_that_the_source_lacks(forger: Forger) -> Record:
+def _rows_that_the_source_lacks(forger: Forger) -> Record:
     dataset = forger.get("dataset")
     rows = forger.lines(dataset.body["rows"])
-    changed = json.loads(json.dumps(rows).replace("lamp", "rug"))
-    identity = forger.again(dataset, rows=forger.blob(changed))
-    return identity
+    changed = json.loads(json.dumps(rows).replace("everything before", "all before"))
+    identity = dataset_identity(row_digest(row) for row in changed)
+    return forger.again(dataset, rows=forger.blob(changed), identity=identity)
 
 
-def rejects_kept_silent(forger: Forger) -> Record:
-    text = b'{"id": "a"}\n' + json.dumps(forger.lines(forger.get("dataset").body["rows"])[1]).encode()
-    blob = forger.ledger.blobs.put(text, "application/octet-stream", None).model_dump()
-    source = forger.ledger.append(
-        "source.ingested", {**forger.ledger.of_kind("source.ingested")[0].body, "content": blob}
-    )
-    row = json.loads(text.splitlines()[1])
-    from verifiers.data.identity import dataset_identity, row_digest
-
+def _rejects_kept_silent(forger: Forger) -> Record:
+    row = forger.lines(forger.get("dataset").body["rows"])[1]
+    content = forger.blob([{"id": "a"}, row])
+    honest = forger.ledger.of_kind("source.ingested")[0]
+    source = forger.again(honest, content=content)
     body = {
         **forger.get("dataset").body,
         "rows": forger.blob([row]), "accepted": 1, "rejected": 1, "reasons": {"missing_field": 1},
@@ -109,7 +105,7 @@ def rejects_kept_silent(forger: Forger) -> Record:
     return forger.ledger.append("dataset.parsed", body, {"source": [source.id]})
 
 
-def a_row_moved_to_train(forger: Forger) -> Record:
+def _a_row_moved_to_train(forger: Forger) -> Record:
     split = forger.get("split")
     lines = forger.lines(split.body["assignment"])
     moved = next(line for line in lines if line["role"] == "test")
@@ -120,7 +116,7 @@ def a_row_moved_to_train(forger: Forger) -> Record:
     return forger.again(split, assignment=forger.blob(lines), roles=roles)
 
 
-def a_row_dealt_to_nobody(forger: Forger) -> Record:
+def _a_row_dealt_to_nobody(forger: Forger) -> Record:
     split = forger.get("split")
     lines = forger.lines(split.body["assignment"])
     gone = lines.pop()
@@ -128,37 +124,35 @@ def a_row_dealt_to_nobody(forger: Forger) -> Record:
     return forger.again(split, assignment=forger.blob(lines), roles=roles)
 
 
-def clean_although_rows_leak(forger: Forger) -> Record:
-    from runners.prepare.data import declare_split
+def _an_assignment_of_numbers(forger: Forger) -> Record:
+    return forger.again(forger.get("split"), assignment=forger.blob([1, 2, 3]))
 
+
+def _clean_although_rows_leak(forger: Forger) -> Record:
     torn = declare_split(forger.ledger, forger.get("dataset"), [], [60, 20, 20], 1)
     clean = forger.get("audit").body
     assert clean["verdict"] == "clean"
     return forger.ledger.append("leakage.audited", clean, {"split": torn.id})
 
 
-def findings_without_a_list(forger: Forger) -> Record:
-    from runners.prepare.data import audit_split, declare_split
-
+def _findings_without_a_list(forger: Forger) -> Record:
     torn = declare_split(forger.ledger, forger.get("dataset"), [], [60, 20, 20], 1)
     return forger.again(audit_split(forger.ledger, torn), findings=None)
 
 
-def looser_settings_than_used(forger: Forger) -> Record:
+def _looser_settings_than_used(forger: Forger) -> Record:
     audit = forger.get("audit")
     return forger.again(audit, settings={**audit.body["settings"], "threshold": "0.9"})
 
 
-def a_validation_row_in_a_batch(forger: Forger) -> Record:
+def _a_validation_row_in_a_batch(forger: Forger) -> Record:
     lines = forger.lines(forger.get("split").body["assignment"])
     held_out = next(line["row"] for line in lines if line["role"] == "validation")
     rows = [*forger.ledger.of_kind("batch.built")[0].body["rows"][1:], held_out]
     return forger.batches(forger.opens_a_run(), rows)
 
 
-def a_case_in_a_batch(forger: Forger) -> Record:
-    from verifiers.data.identity import row_digest
-
+def _a_case_in_a_batch(forger: Forger) -> Record:
     lines = forger.lines(forger.get("split").body["assignment"])
     train = {line["row"] for line in lines if line["role"] == "train"}
     rows = forger.lines(forger.get("dataset").body["rows"])
@@ -166,7 +160,7 @@ def a_case_in_a_batch(forger: Forger) -> Record:
     return forger.batches(forger.opens_a_run(), [row_digest(case)])
 
 
-def a_batch_named_by_other_rows(forger: Forger) -> Record:
+def _a_batch_named_by_other_rows(forger: Forger) -> Record:
     honest = forger.ledger.of_kind("batch.built")[0].body
     run = forger.opens_a_run()
     body = {**honest, "digest": sha256(b"other rows")}
@@ -174,18 +168,18 @@ def a_batch_named_by_other_rows(forger: Forger) -> Record:
     return forger.ledger.append("batch.built", body, refs)
 
 
-def other_weights_in_a_checkpoint(forger: Forger) -> Record:
+def _other_weights_in_a_checkpoint(forger: Forger) -> Record:
     run, update = forger.updates()
     return _publish(forger, run, update, forger.get("checkpoint").body["files"])
 
 
-def a_checkpoint_without_its_adapter(forger: Forger) -> Record:
+def _a_checkpoint_without_its_adapter(forger: Forger) -> Record:
     run, update = forger.updates()
     files = forger.get("checkpoint").body["files"]
     return _publish(forger, run, update, [item for item in files if item["path"] != ADAPTER_FILE])
 
 
-def a_flipped_weight_in_a_checkpoint(forger: Forger) -> Record:
+def _a_flipped_weight_in_a_checkpoint(forger: Forger) -> Record:
     run, update = forger.updates()
     files = [dict(item) for item in forger.get("checkpoint").body["files"]]
     adapter = next(item for item in files if item["path"] == ADAPTER_FILE)
@@ -208,19 +202,19 @@ def _publish(forger: Forger, run: Record, update: Record, files: list[dict[str, 
     return forger.ledger.append("checkpoint.published", body, {"run": run.id, "update": update.id})
 
 
-def a_protocol_over_training_rows(forger: Forger) -> Record:
+def _a_protocol_of_another_role(forger: Forger) -> Record:
     protocol = forger.get("protocol")
     return forger.again(protocol, role="test")
 
 
-def a_success_too_many(forger: Forger) -> Record:
+def _a_success_too_many(forger: Forger) -> Record:
     honest = forger.get("adapter")
     body = honest.body
     assert body["failure"] > 0
     return forger.again(honest, success=body["success"] + 1, failure=body["failure"] - 1)
 
 
-def an_outcome_turned_round(forger: Forger) -> Record:
+def _an_outcome_turned_round(forger: Forger) -> Record:
     honest = forger.get("adapter")
     lines = forger.lines(honest.body["outcomes"])
     turned = next(line for line in lines if line["kind"] == "desk" and line["success"] is False)
@@ -230,31 +224,38 @@ def an_outcome_turned_round(forger: Forger) -> Record:
     return forger.again(honest, outcomes=forger.blob(lines), **counts)
 
 
-def fewer_tokens_than_written(forger: Forger) -> Record:
+def _fewer_tokens_than_written(forger: Forger) -> Record:
     arm = forger.ledger.of_kind("arm.transcribed")[0]
     return forger.again(arm, tokens=arm.body["tokens"] - 1)
 
 
-def verdicts_that_the_judge_did_not_give(forger: Forger) -> Record:
+def _answers_to_other_cases(forger: Forger) -> Record:
+    arm = forger.ledger.of_kind("arm.transcribed")[0]
+    lines = forger.lines(arm.body["transcripts"])
+    lines[0]["case"] = "a case that was never planned"
+    return forger.again(arm, transcripts=forger.blob(lines))
+
+
+def _verdicts_that_the_judge_did_not_give(forger: Forger) -> Record:
     honest = forger.ledger.of_kind("judge.passed")[0]
     lines = forger.lines(honest.body["verdicts"])
     return forger.again(honest, verdicts=forger.blob(lines[:-1]))
 
 
-def a_judge_shown_other_replies(forger: Forger) -> Record:
+def _a_judge_shown_other_replies(forger: Forger) -> Record:
     honest = forger.ledger.of_kind("judge.passed")[0]
     items = forger.lines(honest.body["raw_input"])
     items[0]["reply"] = "You paid with a gift card, so it is refunded immediately."
     return forger.again(honest, raw_input=forger.blob(items))
 
 
-def a_significance_made_up(forger: Forger) -> Record:
+def _a_significance_made_up(forger: Forger) -> Record:
     honest = forger.get("comparison")
     (candidate,) = honest.body["candidates"]
     return forger.again(honest, candidates=[{**candidate, "mcnemar_p": "0.001"}])
 
 
-def a_recommendation_made_up(forger: Forger) -> Record:
+def _a_recommendation_made_up(forger: Forger) -> Record:
     honest = forger.get("comparison")
     (candidate,) = honest.body["candidates"]
     body = {
@@ -265,49 +266,51 @@ def a_recommendation_made_up(forger: Forger) -> Record:
     return forger.again(honest, **body)
 
 
-def reasons_left_out(forger: Forger) -> Record:
+def _reasons_left_out(forger: Forger) -> Record:
     honest = forger.get("refusal")
     assert len(honest.body["reasons"]) > 1
     return forger.again(honest, reasons=honest.body["reasons"][:1])
 
 
-def a_failed_gate_called_passed(forger: Forger) -> Record:
+def _a_failed_gate_called_passed(forger: Forger) -> Record:
     honest = forger.get("refusal")
     gates = [{**gate, "passed": True} for gate in honest.body["gates"]]
     return forger.again(honest, gates=gates)
 
 
 FORGERIES: list[tuple[Callable[[Forger], Record], str, str]] = [
-    (more_rows_than_there_are, "DATASET_WRONG", "V17"),
-    (rows_that_the_source_lacks, "DATASET_WRONG", "V17"),
-    (rejects_kept_silent, "DATASET_WRONG", "V17"),
-    (a_row_moved_to_train, "SPLIT_WRONG", "V17"),
-    (a_row_dealt_to_nobody, "SPLIT_WRONG", "V17"),
-    (clean_although_rows_leak, "AUDIT_WRONG", "V17"),
-    (findings_without_a_list, "AUDIT_WRONG", "V17"),
-    (looser_settings_than_used, "AUDIT_WRONG", "V17"),
-    (a_validation_row_in_a_batch, "BATCH_ROWS", "V18"),
-    (a_case_in_a_batch, "BATCH_ROWS", "V18"),
-    (a_batch_named_by_other_rows, "BATCH_ROWS", "V18"),
-    (other_weights_in_a_checkpoint, "CHECKPOINT_WRONG", "V18"),
-    (a_checkpoint_without_its_adapter, "CHECKPOINT_WRONG", "V18"),
-    (a_flipped_weight_in_a_checkpoint, "CHECKPOINT_WRONG", "V18"),
-    (a_protocol_over_training_rows, "EVALUATION_WRONG", "V19"),
-    (a_success_too_many, "EVALUATION_WRONG", "V19"),
-    (an_outcome_turned_round, "EVALUATION_WRONG", "V19"),
-    (fewer_tokens_than_written, "EVALUATION_WRONG", "V19"),
-    (verdicts_that_the_judge_did_not_give, "EVALUATION_WRONG", "V19"),
-    (a_judge_shown_other_replies, "EVALUATION_WRONG", "V19"),
-    (a_significance_made_up, "COMPARISON_WRONG", "V19"),
-    (a_recommendation_made_up, "COMPARISON_WRONG", "V19"),
-    (reasons_left_out, "REFUSAL_WRONG", "V20"),
-    (a_failed_gate_called_passed, "REFUSAL_WRONG", "V20"),
+    (_more_rows_than_there_are, "DATASET_WRONG", "V17"),
+    (_rows_that_the_source_lacks, "DATASET_WRONG", "V17"),
+    (_rejects_kept_silent, "DATASET_WRONG", "V17"),
+    (_a_row_moved_to_train, "SPLIT_WRONG", "V17"),
+    (_a_row_dealt_to_nobody, "SPLIT_WRONG", "V17"),
+    (_an_assignment_of_numbers, "BLOB_MALFORMED", "V16"),
+    (_clean_although_rows_leak, "AUDIT_WRONG", "V17"),
+    (_findings_without_a_list, "AUDIT_WRONG", "V17"),
+    (_looser_settings_than_used, "AUDIT_WRONG", "V17"),
+    (_a_validation_row_in_a_batch, "BATCH_ROWS", "V18"),
+    (_a_case_in_a_batch, "BATCH_ROWS", "V18"),
+    (_a_batch_named_by_other_rows, "BATCH_ROWS", "V18"),
+    (_other_weights_in_a_checkpoint, "CHECKPOINT_WRONG", "V18"),
+    (_a_checkpoint_without_its_adapter, "CHECKPOINT_WRONG", "V18"),
+    (_a_flipped_weight_in_a_checkpoint, "CHECKPOINT_WRONG", "V18"),
+    (_a_protocol_of_another_role, "EVALUATION_WRONG", "V19"),
+    (_a_success_too_many, "EVALUATION_WRONG", "V19"),
+    (_an_outcome_turned_round, "EVALUATION_WRONG", "V19"),
+    (_fewer_tokens_than_written, "EVALUATION_WRONG", "V19"),
+    (_answers_to_other_cases, "EVALUATION_WRONG", "V19"),
+    (_verdicts_that_the_judge_did_not_give, "EVALUATION_WRONG", "V19"),
+    (_a_judge_shown_other_replies, "EVALUATION_WRONG", "V19"),
+    (_a_significance_made_up, "COMPARISON_WRONG", "V19"),
+    (_a_recommendation_made_up, "COMPARISON_WRONG", "V19"),
+    (_reasons_left_out, "REFUSAL_WRONG", "V20"),
+    (_a_failed_gate_called_passed, "REFUSAL_WRONG", "V20"),
 ]
 
 
 @pytest.mark.parametrize(
     ("forge", "code", "step"),
-    [pytest.param(*row, id=row[0].__name__.replace("_", " ")) for row in FORGERIES],
+    [pytest.param(*row, id=row[0].__name__.replace("_", " ").strip()) for row in FORGERIES],
 )
 def test_a_signed_lie_is_found_where_it_stands(person, forger, forge, code, step):
     """A false claim signed with the right key passes every rule, and is the one thing that replay finds."""
@@ -316,7 +319,9 @@ def test_a_signed_lie_is_found_where_it_stands(person, forger, forge, code, step
     records = person.types("verify", "--workers", 1)
     assert records.result["verdict"] == "verified", records.result["findings"]
     answer = person.verify()
-    found = [(item["code"], item["step"], item["seq"], item["id"]) for item in answer.result["findings"]]
+    found = [
+        (item["code"], item["step"], item["seq"], item["id"]) for item in answer.result["findings"]
+    ]
     assert found == [(code, step, forged.seq, forged.id)]
     assert (answer.code, answer.error["code"]) == (1, code)
 
@@ -326,8 +331,7 @@ def test_a_signed_lie_is_found_where_it_stands(person, forger, forge, code, step
 
 def stored(person, digest: str) -> Path:
     """Where a blob lies."""
-    (path,) = person.ledger.glob(f"blobs/sha256/*/{digest[7:]}*")
-    return path
+    return BlobStore(person.ledger / "blobs").path(digest)
 
 
 def transcripts(person) -> tuple[Record, Path]:
@@ -361,16 +365,12 @@ def test_a_missing_blob_leaves_the_verdict_open(person):
     assert "comparison.made" in answer.result["replayed"]  # its outcomes are all there
 
 
-def test_a_withheld_blob_is_a_warning(person, tmp_path):
+def test_a_withheld_blob_is_a_warning(person):
     """A blob that a reviewer withheld by name is absent on purpose: a warning, and the rest is verified."""
-    from world import key
-
     arm, path = transcripts(person)
-    reviewer = tmp_path / "reviewer.pem"
-    key("reviewer").save(reviewer, None)
-    person.gets("key", "enroll", reviewer, "--role", "review", "--owner", "r")
-    writer = PrivateKey.load(next((person.folder / "config").rglob("writer.pem")))
-    with Ledger.open(person.ledger, key=writer) as ledger:
+    public = key("reviewer").public.hex()
+    person.gets("key", "enroll", public, "--role", "review", "--owner", "a reviewer")
+    with person.opens() as ledger:
         body = {"digest": arm.body["transcripts"]["digest"], "why": "holds a customer's name"}
         ledger.append_stated(
             "blob.withheld", body, {"record": arm.id}, signer=key("reviewer"), nonce=f"{9:032x}"

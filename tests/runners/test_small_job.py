@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 
 import pytest
 
@@ -69,7 +70,7 @@ def test_weights_follow_from_weights(person):
         updates = ledger.of_kind("update.acknowledged")
         checkpoint = ledger.get(person.ids["checkpoint"])
     states = [(item.body["before"]["value"], item.body["after"]["value"]) for item in updates]
-    assert all(left[1] == right[0] for left, right in zip(states, states[1:], strict=False))
+    assert all(left[1] == right[0] for left, right in pairwise(states))
     assert len({after for _, after in states}) == 6
     assert checkpoint.body["state"]["value"] == states[-1][1]
 

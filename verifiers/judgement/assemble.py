@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from verifiers.judgement.comparison import Arm, derive_comparison
+from verifiers.judgement.evaluation_inputs import judged_replies, planned_cases
 from verifiers.judgement.gate_evidence import Evidence, SeedEvidence, limits
 from verifiers.judgement.gates import decide_gates
 from verifiers.judgement.outcomes import derive_evaluation, derive_verdicts
@@ -45,6 +46,22 @@ def verdicts_of(
     return derive_verdicts(
         _cases(protocol, view), _transcripts(arm, view), raw_pass, _rubric(protocol, view) or {}
     )
+
+
+def judge_items(protocol: Record, arm: Record, view: View) -> list[dict[str, Any]]:
+    """What a judge is shown of each dialogue answer: conversation, facts, reference, reply."""
+    cases = planned_cases(_cases(protocol, view))
+    answers = {line["case"]: line for line in _transcripts(arm, view)}
+    return [
+        {
+            "item": name,
+            "messages": cases[name]["messages"],
+            "facts": cases[name]["policy_facts"],
+            "reference": cases[name]["reference"],
+            "reply": reply,
+        }
+        for name, reply in judged_replies(cases, answers).items()
+    ]
 
 
 def raw_pass(record: Record, view: View) -> dict[str, Any]:

@@ -36,9 +36,8 @@ def _from_sources(record: Record, view: View) -> None:
     expect("DATASET_WRONG", "rows", view.bytes(body["rows"]), _lines(parsed.rows))
     expect("DATASET_WRONG", "rejected", body["rejected"], len(parsed.rejects))
     expect("DATASET_WRONG", "reasons", body["reasons"], parsed.reasons)
-    if body["rejects"] is not None:
-        rejects = _lines([reject.as_json() for reject in parsed.rejects])
-        expect("DATASET_WRONG", "rejects", view.bytes(body["rejects"]), rejects)
+    rejects = _lines([reject.as_json() for reject in parsed.rejects])
+    expect("DATASET_WRONG", "rejects", _kept(body["rejects"], view), rejects)
 
 
 def split(record: Record, view: View) -> None:
@@ -73,6 +72,7 @@ def audit(record: Record, view: View) -> None:
     found = leakage.audit(rows.rows, role_of, leakage.entity_fields(rows.rows))
     claims: dict[str, Any] = {
         "method": leakage.METHOD,
+        "settings": found.settings,
         "levels": found.levels,
         "entities": found.entities,
         "pairs": found.pairs,
@@ -80,15 +80,19 @@ def audit(record: Record, view: View) -> None:
     }
     for name, derived in claims.items():
         expect("AUDIT_WRONG", name, body[name], derived)
-    if body["findings"] is not None:
-        lines = _lines([item.as_json() for item in found.findings])
-        expect("AUDIT_WRONG", "findings", view.bytes(body["findings"]), lines)
+    lines = _lines([item.as_json() for item in found.findings])
+    expect("AUDIT_WRONG", "findings", _kept(body["findings"], view), lines)
 
 
 def rows_of_split(record: Record, view: View) -> ParsedRows:
     """Every row that a split deals, parsed again."""
     blobs = [view.bytes(item.body["rows"]) for item in view.refs(record, "dataset")]
     return parse_rows(blobs)
+
+
+def _kept(blob: dict[str, Any] | None, view: View) -> bytes:
+    """The lines of a blob that is left out where there are none."""
+    return b"" if blob is None else view.bytes(blob)
 
 
 def _lines(rows: list[Any]) -> bytes:

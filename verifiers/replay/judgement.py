@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 
 from ledger.digests import sha256
-from ledger.errors import EvidenceError, UsageError
 from ledger.record import Record
 from verifiers.data.identity import dataset_identity, row_bytes, row_digest
 from verifiers.data.splits import read_assignment
 from verifiers.judgement import assemble
+from verifiers.judgement.evaluation_inputs import answers_by_case, planned_cases
 from verifiers.replay.data import rows_of_split
-from verifiers.replay.view import Replay, View, expect
+from verifiers.replay.view import Replay, View, deriving, expect
 
 
 def protocol(record: Record, view: View) -> None:
@@ -39,13 +39,17 @@ def protocol(record: Record, view: View) -> None:
 
 
 def arm(record: Record, view: View) -> None:
-    """An arm's counts follow from its transcripts.
+    """An arm answers each case of its protocol once, and its counts follow from its transcripts.
 
     Raises:
         EvidenceError: `EVALUATION_WRONG`.
     """
     body = record.body
     lines = list(view.lines(body["transcripts"]))
+    with deriving("EVALUATION_WRONG"):
+        planned = planned_cases(list(view.lines(view.ref(record, "protocol").body["cases"])))
+        answered = answers_by_case(planned, lines)
+    expect("EVALUATION_WRONG", "cases answered", sorted(answered), sorted(planned))
     expect("EVALUATION_WRONG", "cases", body["cases"], len(lines))
     expect(
         "EVALUATION_WRONG", "tokens", body["tokens"], sum(len(line["token_ids"]) for line in lines)
@@ -62,15 +66,20 @@ def prompts_digest(lines: list[dict[str, str]]) -> str:
 
 
 def judge_pass(record: Record, view: View) -> None:
-    """A pass's verdicts follow from its raw output and the arm's transcripts.
+    """What a judge was shown follows from the arm, its verdicts from its raw output.
 
     Raises:
         EvidenceError: `EVALUATION_WRONG`.
     """
     body = record.body
-    lines, undecided = assemble.verdicts_of(
-        view.ref(record, "protocol"), view.ref(record, "arm"), assemble.raw_pass(record, view), view
-    )
+    protocol_record, arm_record = view.ref(record, "protocol"), view.ref(record, "arm")
+    with deriving("EVALUATION_WRONG"):
+        if body["pass_kind"] == "direction":  # noqa: S105 - a kind of pass, no password
+            items = assemble.judge_items(protocol_record, arm_record, view)
+            expect("EVALUATION_WRONG", "raw_input", view.bytes(body["raw_input"]), _lines(items))
+        lines, undecided = assemble.verdicts_of(
+            protocol_record, arm_record, assemble.raw_pass(record, view), view
+        )
     expect("EVALUATION_WRONG", "verdicts", view.bytes(body["verdicts"]), _lines(lines))
     expect("EVALUATION_WRONG", "undecided", body["undecided"], undecided)
 
@@ -82,9 +91,10 @@ def evaluation(record: Record, view: View) -> None:
         EvidenceError: `EVALUATION_WRONG`.
     """
     body = record.body
-    lines, counts = assemble.evaluation_of(
-        view.ref(record, "protocol"), view.ref(record, "arm"), view.refs(record, "pass"), view
-    )
+    with deriving("EVALUATION_WRONG"):
+        lines, counts = assemble.evaluation_of(
+            view.ref(record, "protocol"), view.ref(record, "arm"), view.refs(record, "pass"), view
+        )
     expect("EVALUATION_WRONG", "outcomes", view.bytes(body["outcomes"]), _lines(lines))
     for name, derived in counts.items():
         expect("EVALUATION_WRONG", name, body[name], derived)
@@ -96,12 +106,10 @@ def comparison(record: Record, view: View) -> None:
     Raises:
         EvidenceError: `COMPARISON_WRONG`.
     """
-    try:
+    with deriving("COMPARISON_WRONG"):
         derived = assemble.comparison_of(
             view.ref(record, "baseline"), view.refs(record, "evaluation"), view
         )
-    except UsageError as error:
-        raise EvidenceError("COMPARISON_WRONG", error.message) from error
     del derived["notes"]  # words for a reader, which a later version may put better
     for name, value in derived.items():
         expect("COMPARISON_WRONG", name, record.body[name], value)

@@ -7,6 +7,7 @@ from io import BytesIO
 
 from ledger.digests import FileEntry, sha256, tree_digest
 from ledger.record import Record
+from verifiers.data.hand_out import hand_out
 from verifiers.data.splits import read_assignment
 from verifiers.learning.tensors import file_state_digest
 from verifiers.replay.data import rows_of_split
@@ -21,7 +22,7 @@ def batch_digest(rows: list[str]) -> str:
 
 
 def batch(record: Record, view: View) -> None:
-    """A supervised batch reads training rows of its split only, and its digest and counts are theirs.
+    """A supervised batch reads training chat rows of its split only, and its digest and counts are theirs.
 
     Raises:
         EvidenceError: `BATCH_ROWS`.
@@ -44,9 +45,9 @@ def batch(record: Record, view: View) -> None:
 def _training_rows(split_id: str, view: View) -> frozenset[str]:
     """Digests of a split's training rows; ids name content, so a cached answer cannot go stale."""
     split = view.get(split_id)
-    known = rows_of_split(split, view).digests
-    role_of = read_assignment(list(view.lines(split.body["assignment"])), known)
-    return frozenset(row for row, role in role_of.items() if role == "train")
+    rows = rows_of_split(split, view)
+    role_of = read_assignment(list(view.lines(split.body["assignment"])), rows.digests)
+    return frozenset(item.digest for item in hand_out(rows.rows, role_of, "train", "chat"))
 
 
 def checkpoint(record: Record, view: View) -> None:
@@ -64,7 +65,8 @@ def checkpoint(record: Record, view: View) -> None:
         for item in body["files"]
     ]
     expect("CHECKPOINT_WRONG", "tree", body["tree"], tree_digest(entries))
-    if body["state"]["scheme"] == "tensors" and ADAPTER_FILE in contents:
+    if body["state"]["scheme"] == "tensors" and body["completeness"]["weights"]:
+        expect("CHECKPOINT_WRONG", ADAPTER_FILE, ADAPTER_FILE in contents, derived=True)
         state = file_state_digest(BytesIO(contents[ADAPTER_FILE]))
         expect("CHECKPOINT_WRONG", "state", body["state"]["value"], state)
 

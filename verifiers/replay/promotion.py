@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from ledger.digests import FileEntry, tree_digest
-from ledger.errors import EvidenceError, UsageError
 from ledger.record import Record
 from verifiers.judgement import assemble
-from verifiers.replay.view import Replay, View, expect
+from verifiers.replay.view import Replay, View, deriving, expect
 
 
 def refusal(record: Record, view: View) -> None:
@@ -18,12 +17,10 @@ def refusal(record: Record, view: View) -> None:
     checkpoint = view.ref(record, "checkpoint")
     policy_id = record.ref("policy")
     policy = view.get(policy_id).body if policy_id else None
-    try:
+    with deriving("REFUSAL_WRONG"):
         decision = assemble.promotion_of(
             checkpoint, policy, view.refs(record, "comparison"), stored_tree(checkpoint, view), view
         )
-    except UsageError as error:
-        raise EvidenceError("REFUSAL_WRONG", error.message) from error
     # codes and numbers are evidence; the words beside them may be put better by a later version
     claimed = [reason["code"] for reason in record.body["reasons"]]
     expect("REFUSAL_WRONG", "reasons", claimed, [reason.code for reason in decision.reasons])

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 from ledger import canonical
 from ledger.blobs import BlobStore
-from ledger.errors import EvidenceError
+from ledger.errors import EvidenceError, UsageError
 from ledger.record import Record
 
 MAX_LINE_DEPTH = 64
+_OF_BYTES = frozenset({"BLOB_MISSING", "BLOB_WRONG", "TOO_LARGE", "UNSAFE_PATH"})
 
 
 class Source(Protocol):
@@ -87,3 +89,21 @@ def expect(code: str, what: str, claimed: object, derived: object) -> None:
             expected=str(derived)[:200],
             actual=str(claimed)[:200],
         )
+
+
+@contextmanager
+def deriving(code: str) -> Iterator[None]:
+    """What keeps a claim from being derived again counts against the claim, under its own code.
+
+    Bytes that are absent or not those named keep their codes: they say nothing about the claim.
+
+    Raises:
+        EvidenceError: with the code given.
+    """
+    try:
+        yield
+    except (EvidenceError, UsageError) as error:
+        if error.code == code or error.code in _OF_BYTES:
+            raise
+        message = f"{error.code}: {error.message}"
+        raise EvidenceError(code, message, field=error.field) from error

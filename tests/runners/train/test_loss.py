@@ -12,7 +12,7 @@ pytest.importorskip("peft", reason="needs the train extra")
 from peft import LoraConfig, get_peft_model
 from transformers import AutoModelForCausalLM
 
-from runners.train.loss import MIN_SHARED, Shared, labelled_loss, share
+from runners.train.loss import MIN_SHARED, STEP, Shared, labelled_loss, share
 from runners.train.tokens import IGNORED, encode_row, load_tokenizer
 from runners.train.trainer import Collator
 
@@ -105,6 +105,7 @@ def test_shares_are_sound(made, data):
         assert len({tuple(tokens[row][: group.length]) for row in group.rows}) == 1
         assert all(group.length < first[row] for row in group.rows)
         assert group.length == 0 or (len(group.rows) > 1 and group.length >= MIN_SHARED)
+        assert group.length % STEP == 0
     cost = sum(
         group.length + sum(lengths[row] - group.length for row in group.rows) for group in groups
     )
@@ -116,4 +117,4 @@ def test_two_openings_make_two_groups():
     common, left, right = [9] * 20, [1] * 80, [2] * 80
     made = [[*common, *kind, *[5 + n] * 4] for n, kind in enumerate([left, right, left, right])]
     groups = share(made, [102] * 4, [104] * 4)
-    assert groups == [Shared((0, 2), 100), Shared((1, 3), 100)]
+    assert groups == [Shared((0, 2), 96), Shared((1, 3), 96)]
