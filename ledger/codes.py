@@ -309,7 +309,7 @@ CODES: dict[str, Code] = {
         "a pass is of a kind that its protocol does not name", "see evidence show PROTOCOL"
     ),
     "CASES_MISSING": Code(
-        "an arm does not answer every case", "run it again: evidence eval run PROTOCOL"
+        "an arm does not answer every case", "run it again: evidence eval run PROTOCOL MODEL"
     ),
     "TEST_NOT_REVIEWED": Code(
         "a test set is read only under a reviewer's signed statement",
@@ -317,7 +317,7 @@ CODES: dict[str, Code] = {
     ),
     "PASSES_MISSING": Code(
         "an evaluation of a judged protocol lacks judge passes",
-        "run them: evidence eval run PROTOCOL",
+        "run them: evidence eval run PROTOCOL MODEL",
     ),
     "PROTOCOL_MISMATCH": Code(
         "records of different protocols are put together", "evaluate both under one protocol"
@@ -472,23 +472,23 @@ CODES: dict[str, Code] = {
     ),
     "JUDGE_PASS_MIXED": Code(
         "a judge's pass is of another kind or order than the protocol plans",
-        "ask the judge again as the protocol says: evidence eval run PROTOCOL",
+        "ask the judge again as the protocol says: evidence eval run PROTOCOL MODEL",
     ),
     "JUDGE_LINE_UNPLANNED": Code(
         "a judge's output is about no answer of the arm, or about one twice",
-        "ask the judge again: evidence eval run PROTOCOL",
+        "ask the judge again: evidence eval run PROTOCOL MODEL",
     ),
     "TRANSCRIPT_MALFORMED": Code(
         "a transcript has a field that is missing or of another type",
-        "transcribe the arm again: evidence eval run PROTOCOL",
+        "transcribe the arm again: evidence eval run PROTOCOL MODEL",
     ),
     "TRANSCRIPT_UNPLANNED": Code(
         "a transcript answers no planned case, or one a second time",
-        "transcribe the arm again: evidence eval run PROTOCOL",
+        "transcribe the arm again: evidence eval run PROTOCOL MODEL",
     ),
     "PAIRING_BROKEN": Code(
         "two arms were not given the same cases, prompts and settings",
-        "evaluate both arms under one protocol: evidence eval run PROTOCOL",
+        "evaluate both arms under one protocol: evidence eval run PROTOCOL MODEL",
     ),
     "NOTHING_TO_COMPARE": Code(
         "no case is decided in both arms",
@@ -516,7 +516,7 @@ CODES: dict[str, Code] = {
     ),
     "UNDECIDED_TOO_MANY": Code(
         "more cases are undecided than the protocol allows",
-        "look at the reasons in the outcome table, then ask the judge again: evidence eval run PROTOCOL",
+        "look at the reasons in the outcome table, then ask the judge again: evidence eval run PROTOCOL MODEL",
     ),
     "NOT_SIGNIFICANT": Code(
         "the exact sign flip over seeds does not reach the demanded level",
@@ -532,19 +532,19 @@ CODES: dict[str, Code] = {
     ),
     "NEW_VIOLATION": Code(
         "a seed of the candidate breaks the policy more often than its baseline",
-        "see which cases: evidence eval compare EVALUATION",
+        "see which cases: evidence eval compare BASELINE EVALUATION",
     ),
     "NEW_TRUNCATION": Code(
         "a seed of the candidate is cut by the token limit more often than its baseline",
-        "see which cases: evidence eval compare EVALUATION",
+        "see which cases: evidence eval compare BASELINE EVALUATION",
     ),
     "FAMILY_REGRESSED": Code(
         "a family of cases has fewer successes than with the baseline",
-        "see which cases: evidence eval compare EVALUATION",
+        "see which cases: evidence eval compare BASELINE EVALUATION",
     ),
     "METADATA_UNPINNED": Code(
         "model, judge, rubric or package is not one digest over all seeds",
-        "evaluate all seeds with the same pinned versions: evidence eval run PROTOCOL",
+        "evaluate all seeds with the same pinned versions: evidence eval run PROTOCOL MODEL",
     ),
     "NOT_REPRODUCED": Code(
         "not enough was run again from bytes by an independent key, or a re-run disagreed",
@@ -560,7 +560,7 @@ CODES: dict[str, Code] = {
     ),
     "RUNS_LEFT_OUT": Code(
         "a run of the study's plans is not counted",
-        "evaluate every run of the study: evidence eval run PROTOCOL",
+        "evaluate every run of the study: evidence eval run PROTOCOL MODEL",
     ),
     "NOMINATION_MISSING": Code(
         "no nomination names a checkpoint for each seed",
@@ -713,5 +713,13 @@ CODES: dict[str, Code] = {
     "HIGHWATER_LAGS": Code(
         "records are durable, but the high-water file could not be brought forward",
         "check the user's state folder; the next append tries again",
+    ),
+    "POLICY_OTHER": Code(
+        "a refusal does not name the policy that is in force",
+        "weigh it again: evidence promote CHECKPOINT",
+    ),
+    "PLAN_STALE": Code(
+        "the code or the libraries are no longer those that the plan names",
+        "prepare a new plan: evidence plan sft CONFIG",
     ),
 }

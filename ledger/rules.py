@@ -217,7 +217,7 @@ _ROWS = (
         ("judge",),
         {
             "protocol": one("protocol.registered", by="evidence eval register CONFIG"),
-            "arm": one("arm.transcribed", by="evidence eval run PROTOCOL"),
+            "arm": one("arm.transcribed", by="evidence eval run PROTOCOL MODEL"),
             "qualification": maybe("judge.qualified"),
         },
     ),
@@ -226,16 +226,16 @@ _ROWS = (
         ("judge",),
         {
             "protocol": one("protocol.registered", by="evidence eval register CONFIG"),
-            "arm": some("arm.transcribed", by="evidence eval run PROTOCOL"),
-            "pass": any_number("judge.passed", by="evidence eval run PROTOCOL"),
+            "arm": some("arm.transcribed", by="evidence eval run PROTOCOL MODEL"),
+            "pass": any_number("judge.passed", by="evidence eval run PROTOCOL MODEL"),
         },
     ),
     Rule(
         "comparison.made",
         ("judge",),
         {
-            "baseline": one("evaluation.completed", by="evidence eval run PROTOCOL"),
-            "evaluation": some("evaluation.completed", by="evidence eval run PROTOCOL"),
+            "baseline": one("evaluation.completed", by="evidence eval run PROTOCOL MODEL"),
+            "evaluation": some("evaluation.completed", by="evidence eval run PROTOCOL MODEL"),
         },
     ),
     # --- promotion ---
@@ -244,7 +244,7 @@ _ROWS = (
         ANY,
         {
             "study": one("study.registered"),
-            "comparison": some("comparison.made", by="evidence eval compare EVALUATION"),
+            "comparison": some("comparison.made", by="evidence eval compare BASELINE EVALUATION"),
             "checkpoint": some(_CHECKPOINT, by="evidence run launch PLAN"),
         },
         statement="promote",
@@ -274,7 +274,7 @@ _ROWS = (
         {
             "study": one("study.registered"),
             "nomination": one("candidate.nominated"),
-            "evaluation": some("evaluation.completed", by="evidence eval run PROTOCOL"),
+            "evaluation": some("evaluation.completed", by="evidence eval run PROTOCOL MODEL"),
             "check": any_number("check.reproduced"),
         },
     ),
@@ -303,7 +303,9 @@ _ROWS = (
         ("promote", "judge"),
         {
             "checkpoint": one(_CHECKPOINT, by="evidence run launch PLAN"),
-            "comparison": any_number("comparison.made", by="evidence eval compare EVALUATION"),
+            "comparison": any_number(
+                "comparison.made", by="evidence eval compare BASELINE EVALUATION"
+            ),
             "gate": maybe("gate.decided"),
             "policy": maybe("policy.declared", by="evidence policy declare FILE"),
         },

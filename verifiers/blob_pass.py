@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from ledger.blobs import BlobStore, blobs_of
+from ledger.blobs import JSON_LINES, BlobStore, blobs_of, named_blobs
 from ledger.errors import EvidenceError, UsageError
 from ledger.record import Record
 from verifiers.chain import Passed
@@ -46,6 +46,7 @@ class BlobPass:
         whole = True
         for digest, size in blobs_of(record.kind, record.body):
             whole &= self._check_blob(record, digest, size)
+        whole = whole and self._check_counts(record)
         replay = REPLAYS.get(record.kind)
         if whole and replay is not None:
             self._replay(record, replay)
@@ -60,6 +61,19 @@ class BlobPass:
         except EvidenceError as error:
             self._not_read(record, digest, error)
             return False
+        return True
+
+    def _check_counts(self, record: Record) -> bool:
+        """A count that stands beside a JSON-lines blob is its number of lines."""
+        for blob in named_blobs(record.body):
+            if blob.media_type != JSON_LINES or blob.count is None or blob.digest not in self.sizes:
+                continue
+            try:
+                lines = self.view.blobs.read(blob.digest).count(b"\n")
+                expect("BLOB_WRONG", f"count of blob {blob.digest}", blob.count, lines)
+            except EvidenceError as error:
+                self.report.wrong.append(Finding.of(error, record.seq, record.id))
+                return False
         return True
 
     def _not_read(self, record: Record, digest: str, error: EvidenceError) -> None:

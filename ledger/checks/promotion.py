@@ -1,4 +1,4 @@
-"""Rules about nominations, gates and grants (docs/spec/rules.md, G1 to G4)."""
+"""Rules about nominations, gates and grants (docs/spec/rules.md, G1 to G5)."""
 
 from __future__ import annotations
 
@@ -84,9 +84,23 @@ def _enough_reviewers(context: Context, gate_id: str, checkpoint_id: str) -> Non
         )
 
 
+def _refused(context: Context) -> None:
+    """G5: a refusal names the policy in force, where one is declared."""
+    named = context.ref("policy")
+    if (named.id if named else None) != context.state.policy:
+        raise context.fail(
+            "POLICY_OTHER",
+            "the refusal does not name the policy in force",
+            field="refs.policy",
+            expected=str(context.state.policy),
+            actual=named.id if named else "none",
+        )
+
+
 CHECKS: dict[str, tuple[Check, ...]] = {
     "candidate.nominated": (_nominated,),
     "gate.decided": (_gate,),
     "promotion.approved": (_approved,),
     "promotion.granted": (_granted,),
+    "promotion.refused": (_refused,),
 }

@@ -110,6 +110,29 @@ def code_digests() -> dict[str, str]:
     return {**digests, "evidence-ledger": whole}
 
 
+def check_fresh(plan: Record) -> None:
+    """Refuse a plan whose code or libraries are no longer those installed: it would not do what it says.
+
+    Raises:
+        UsageError: `PLAN_STALE`, naming what changed.
+    """
+    planned = {**plan.body["code"], **plan.body["libraries"]}
+    here = {**code_digests(), **library_versions()}
+    changed = sorted(
+        name for name in planned.keys() | here.keys() if planned.get(name) != here.get(name)
+    )
+    if changed:
+        name = changed[0]
+        raise UsageError(
+            "PLAN_STALE",
+            f"since the plan was prepared these changed: {', '.join(changed)}",
+            field=name,
+            record=plan.id,
+            expected=planned.get(name),
+            actual=here.get(name),
+        )
+
+
 def inventory_of(folder: Path) -> list[Any]:
     """The files of a package, caches left out."""
     return [item for item in inventory(folder) if "__pycache__" not in item.path]

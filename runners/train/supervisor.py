@@ -26,7 +26,7 @@ from runners.train.child_events import (
     row_counts,
     rows_read,
 )
-from runners.train.plans import training_rows, write_rows
+from runners.train.plans import check_fresh, training_rows, write_rows
 from verifiers.replay.learning import batch_digest
 
 if TYPE_CHECKING:
@@ -217,11 +217,12 @@ def launch_sft(
         stop_requested: asked at every event; the child then stops at its next safe boundary, as after a Ctrl-C.
 
     Raises:
-        UsageError: `PLAN_LAUNCHED`, or what the rules refuse; the run is then not launched.
+        UsageError: `PLAN_STALE`, `PLAN_LAUNCHED`, or what the rules refuse; the run is then not launched.
         LedgerError: a record of the run could not be written; `run.ended` says so where that still can be.
         OSError: the machine refused a file; `run.ended` says so too.
         KeyboardInterrupt: the second Ctrl-C.
     """
+    check_fresh(plan)
     split = ledger.get(str(plan.ref("split")))
     model = ledger.get(str(plan.ref("model")))
     folder = model_folder(shelf, model)

@@ -513,6 +513,18 @@ def test_older_copy_is_refused_to_a_writer(folder, tmp_path):
     assert [item.code for item in report.wrong] == ["LEDGER_ROLLED_BACK"]
 
 
+def test_high_water_that_cannot_be_written_takes_no_record_back(folder, tmp_path):
+    """What fails after the commit is a warning: the append returns its durable record."""
+    filled(folder)
+    with high_water(folder, tmp_path / "state") as ledger:
+        shutil.rmtree(tmp_path / "state", ignore_errors=True)
+        (tmp_path / "state").write_text("a file where the folder should be")
+        record = ledger.append("note.added", {"text": "kept"})
+        assert ("HIGHWATER_LAGS", record.seq) in ledger.warnings
+        assert ledger.at(record.seq) == record
+        (tmp_path / "state").unlink()
+
+
 def test_fork_is_refused_to_a_writer(folder, tmp_path):
     """Another history of the same length is told apart from the one that was written here."""
     filled(folder)

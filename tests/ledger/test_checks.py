@@ -432,6 +432,17 @@ def hosted(world: World, draft: Draft) -> None:
     draft.refs.update(DRAFTS["promotion.granted"](world).refs)
 
 
+def policy_left_out(world, _draft):
+    """Declare a policy that the refusal does not name."""
+    world.add("policy.declared")
+
+
+def older_policy(world, draft):
+    """Name a policy that another one has replaced."""
+    draft.refs["policy"] = world.add("policy.declared").id
+    world.add("policy.declared", seeds=9)
+
+
 REFUSALS = [
     # keys, root, snapshots, restores
     Refusal("K1", "weak key", "key.enrolled", bodied(public_key=WEAK), "WEAK_KEY"),
@@ -632,6 +643,8 @@ REFUSALS = [
     Refusal(
         "G4", "other gate's approval", "promotion.granted", approval_of_other_gate, "REVIEW_MISSING"
     ),
+    Refusal("G5", "policy left out", "promotion.refused", policy_left_out, "POLICY_OTHER"),
+    Refusal("G5", "an older policy", "promotion.refused", older_policy, "POLICY_OTHER"),
 ]
 
 
@@ -685,6 +698,7 @@ ACCEPTED = [
     ("E4 two arms, each judged both ways", "evaluation.completed", "two_arms"),
     ("G2 a gate that fails where a line does", "gate.decided", "failed_gate"),
     ("G4 as many reviewers as demanded", "promotion.granted", "two_reviewers"),
+    ("G5 the policy in force", "promotion.refused", "policy_in_force"),
     ("K1 a key from a later seq on", "key.enrolled", "later_key"),
 ]
 
@@ -697,6 +711,12 @@ def accept_findings(world, draft):
     draft.refs["acceptance"] = world.admit(
         Draft("leakage.accepted", body, refs, stater="reviewer")
     ).id
+
+
+def policy_in_force(world, draft):
+    """Name the newest policy."""
+    world.add("policy.declared")
+    draft.refs["policy"] = world.add("policy.declared", seeds=9).id
 
 
 def in_order(world, draft):

@@ -278,8 +278,14 @@ def _a_failed_gate_called_passed(forger: Forger) -> Record:
     return forger.again(honest, gates=gates)
 
 
+def _a_count_beside_the_lines(forger: Forger) -> Record:
+    honest = forger.get("dataset")
+    return forger.again(honest, rows={**honest.body["rows"], "count": 1})
+
+
 FORGERIES: list[tuple[Callable[[Forger], Record], str, str]] = [
     (_more_rows_than_there_are, "DATASET_WRONG", "V17"),
+    (_a_count_beside_the_lines, "BLOB_WRONG", "V16"),
     (_rows_that_the_source_lacks, "DATASET_WRONG", "V17"),
     (_rejects_kept_silent, "DATASET_WRONG", "V17"),
     (_a_row_moved_to_train, "SPLIT_WRONG", "V17"),

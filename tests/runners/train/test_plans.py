@@ -99,3 +99,19 @@ def test_a_configuration_that_is_not_there(tmp_path):
     """The path is named."""
     with pytest.raises(UsageError, match=r"INPUT_MISSING.*absent\.toml"):
         read_config(tmp_path / "absent.toml")
+
+
+def test_a_plan_of_other_libraries_is_not_launched(person):
+    """Where a library changed since the plan, the launch is refused, the library named, and no run recorded."""
+    plan = person.plans(seed=91).result["plan"]
+    with person.opens() as ledger:
+        honest = ledger.get(plan)
+        libraries = {**honest.body["libraries"], "torch": "0.0.1"}
+        body = {**honest.body, "libraries": libraries}
+        stale = ledger.append("plan.prepared", body, honest.refs)
+        runs = len(ledger.of_kind("run.launched"))
+    answer = person.types("run", "launch", stale.id, "--wait")
+    assert (answer.code, answer.error["code"], answer.error["field"]) == (1, "PLAN_STALE", "torch")
+    assert answer.error["expected"] == "0.0.1"
+    with Ledger.read(person.ledger) as ledger:
+        assert len(ledger.of_kind("run.launched")) == runs
