@@ -515,6 +515,14 @@ def _granted(world: World) -> Draft:
     return Draft("promotion.granted", body, refs)
 
 
+def _refused(world: World) -> Draft:
+    """A refusal, by the policy in force where there is one."""
+    draft = plain("promotion.refused")(world)
+    if world.chain.state.policy is not None:
+        draft.refs["policy"] = world.chain.state.policy
+    return draft
+
+
 DRAFTS: dict[str, Callable[[World], Draft]] = {
     **{kind: plain(kind) for kind in RULES},
     "ledger.created": _created,
@@ -528,6 +536,7 @@ DRAFTS: dict[str, Callable[[World], Draft]] = {
     "run.launched": _launched,
     "run.resumed": _resumed,
     "run.ended": _ended,
+    "promotion.refused": _refused,
     **{
         kind: _of_run(kind)
         for kind in ("run.stop_requested", "run.reconciled", "operation.intended")
