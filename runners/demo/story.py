@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -49,6 +50,11 @@ def run_demo(into: Path, steps: int | None, say: Say) -> tuple[dict[str, Any], l
     story.judge()
     story.check()
     return story.result, story.summary()
+
+
+def peak_memory_gb() -> float:
+    """The most memory that any one of the demo's processes had, in GB (10^9 bytes)."""
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024 / 1e9
 
 
 class _Story:
@@ -179,6 +185,7 @@ class _Story:
             "better than the base is mostly the format of the answer; one training seed is descriptive",
             f"updates acknowledged: {self.result['updates']}; verdict: {self.result['verified']}",
             f"flipped byte: {flipped['code']} at record {flipped['found']}",
+            f"largest process: {peak_memory_gb():.1f} GB of memory",
             f"minutes: {sum(took for _, took in self.shell.took_s) / 60:.1f}",
         ]
 
