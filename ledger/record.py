@@ -190,7 +190,9 @@ def check_body(kind: str, schema: int, body: dict[str, Any]) -> Body:
     try:
         return model.model_validate(body)
     except ValidationError as error:
-        raise _translated("BODY_INVALID", kind, error) from None
+        raise _translated(
+            "BODY_INVALID", kind, error, f"see its fields: evidence schema {kind}"
+        ) from None
 
 
 def envelope_dsse(record: Record) -> dict[str, Any]:
@@ -204,7 +206,9 @@ def envelope_dsse(record: Record) -> dict[str, Any]:
     }
 
 
-def _translated(code: str, what: str, error: ValidationError) -> EvidenceError:
+def _translated(
+    code: str, what: str, error: ValidationError, hint: str | None = None
+) -> EvidenceError:
     first = error.errors(include_url=False, include_input=True)[0]
     field = ".".join(str(part) for part in first["loc"])
     more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
@@ -213,4 +217,5 @@ def _translated(code: str, what: str, error: ValidationError) -> EvidenceError:
         f"{what}: {field or 'value'}: {first['msg'][:200].lower()}{more}",
         field=field or None,
         actual=repr(first.get("input"))[:120],
+        hint=hint,
     )

@@ -85,6 +85,8 @@ def translated(path: Path) -> Iterator[None]:
             raise UsageError("LEDGER_BUSY", f"{path.name} is held by another process") from error
         if "readonly" in str(error):
             raise UsageError("LEDGER_READ_ONLY", f"{path.name} cannot be written") from error
+        if "unable to open" in str(error):
+            raise UsageError("LEDGER_UNREADABLE", f"{path} cannot be opened") from error
         if "disk is full" in str(error):
             raise UsageError("DISK_FULL", f"no space is left for {path.name}") from error
         raise EvidenceError("LEDGER_UNREADABLE", f"{path.name}: {error}") from error
@@ -320,7 +322,7 @@ def _check_file(path: Path) -> None:
     except FileNotFoundError:
         raise UsageError("LEDGER_NOT_FOUND", f"there is no ledger at {path.parent}") from None
     except OSError as error:
-        raise EvidenceError("LEDGER_UNREADABLE", f"{path}: {error.strerror}") from error
+        raise UsageError("LEDGER_UNREADABLE", f"{path}: {error.strerror}") from error
     if not stat.S_ISREG(mode):
         raise EvidenceError("UNSAFE_PATH", f"{path} is not a regular file")
 

@@ -45,15 +45,16 @@ def ingest_files(
         The source records, the dataset record, and what was parsed.
 
     Raises:
-        UsageError: `INPUT_MISSING`; `DATASET_EMPTY`, no row was accepted, and nothing but the sources is recorded.
+        UsageError: `INPUT_MISSING`; `DATASET_EMPTY`, no row was accepted; nothing is recorded.
         EvidenceError: `UNSAFE_PATH`, `TOO_LARGE`.
     """
     blobs = [_keep(ledger, path) for path in paths]
+    parsed = parse_rows(_chunks(ledger, blobs))
+    check_not_empty(parsed)
     sources = [
         _record_source(ledger, path.name, blob, note, origin=note.origin or f"file {path.name}")
         for path, blob in zip(paths, blobs, strict=True)
     ]
-    parsed = parse_rows(_chunks(ledger, blobs))
     return sources, record_dataset(ledger, sources, name, "jsonl", PARSER, {}, parsed), parsed
 
 
@@ -96,10 +97,7 @@ def record_dataset(
     Raises:
         UsageError: `DATASET_EMPTY`.
     """
-    if not parsed.rows:
-        first = parsed.rejects[0] if parsed.rejects else None
-        why = f"; line {first.line}: {first.code}: {first.message}" if first else ""
-        raise UsageError("DATASET_EMPTY", f"none of {len(parsed.rejects)} lines was accepted{why}")
+    check_not_empty(parsed)
     rows = put_lines(ledger, (row for row in parsed.rows))
     rejects = (
         put_lines(ledger, (reject.as_json() for reject in parsed.rejects))
@@ -123,6 +121,18 @@ def record_dataset(
         },
         {"source": list(dict.fromkeys(source.id for source in sources))},
     )
+
+
+def check_not_empty(parsed: ParsedRows) -> None:
+    """Refuse a data set without rows, before anything is recorded.
+
+    Raises:
+        UsageError: `DATASET_EMPTY`, naming the first line's reason.
+    """
+    if not parsed.rows:
+        first = parsed.rejects[0] if parsed.rejects else None
+        why = f"; line {first.line}: {first.code}: {first.message}" if first else ""
+        raise UsageError("DATASET_EMPTY", f"none of {len(parsed.rejects)} lines was accepted{why}")
 
 
 def declare_split(
