@@ -125,7 +125,7 @@ class Ledger(Appending):
         ledger = cls(path, store, Index(None), key=None, clock=system_clock, state_dir=None)
         own_index = path / INDEX
         if own_index.is_file() and not own_index.is_symlink() and own_index.stat().st_size:
-            ledger._index = Index(own_index)
+            ledger._index = Index(own_index, writable=False)
         try:
             ledger._catch_up_index()
         except LedgerError:

@@ -722,4 +722,12 @@ CODES: dict[str, Code] = {
         "the code or the libraries are no longer those that the plan names",
         "prepare a new plan: evidence plan sft CONFIG",
     ),
+    "WITHHELD_OTHER": Code(
+        "a blob is withheld that the record named does not rest on",
+        "name the record that names the blob",
+    ),
+    "UNDERIVED": Code(
+        "a record decides something by numbers that this version cannot derive again",
+        "do not rest anything on it; verify with a version that derives its kind",
+    ),
 }

@@ -135,7 +135,7 @@ class Reading:
 
     def seals(self) -> list[tuple[int, bytes]]:
         """(size, note) of every seal kept."""
-        return self.store.seals()
+        return list(self.store.seals())
 
     @property
     def deviations(self) -> list[str]:

@@ -324,7 +324,7 @@ def _revoked(world: World) -> Draft:
 
 def _rotated(world: World) -> Draft:
     old, new = key(world.root), key("root-after-rotation")
-    message = rotation_message(ORIGIN, old.id, new.id)
+    message = rotation_message(world.chain.state.ledger_id, old.id, new.id, world.seen())
     body = {
         "old_key": old.id,
         "new_key": new.id,
@@ -515,6 +515,13 @@ def _granted(world: World) -> Draft:
     return Draft("promotion.granted", body, refs)
 
 
+def _withheld(world: World) -> Draft:
+    """A source's content withheld."""
+    source = world.need("source.ingested")
+    body = samples.body("blob.withheld", digest=source.body["content"]["digest"])
+    return Draft("blob.withheld", body, {"record": source.id})
+
+
 def _refused(world: World) -> Draft:
     """A refusal, by the policy in force where there is one."""
     draft = plain("promotion.refused")(world)
@@ -537,6 +544,7 @@ DRAFTS: dict[str, Callable[[World], Draft]] = {
     "run.resumed": _resumed,
     "run.ended": _ended,
     "promotion.refused": _refused,
+    "blob.withheld": _withheld,
     **{
         kind: _of_run(kind)
         for kind in ("run.stop_requested", "run.reconciled", "operation.intended")

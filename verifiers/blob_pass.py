@@ -13,6 +13,24 @@ from verifiers.replay import REPLAYS
 from verifiers.replay.view import Replay, View, expect
 from verifiers.report import Finding, Report
 
+# Kinds whose numbers decide something and that no step derives yet: a ledger that rests on one is not verified.
+UNDERIVED = frozenset(
+    {
+        "reward.audited",
+        "rollout.group",
+        "study.registered",
+        "judge.qualified",
+        "check.reproduced",
+        "gate.decided",
+        "promotion.granted",
+    }
+)
+
+# Kinds of which only order, states and refs are checked (V10, V11), and what is therefore somebody's word.
+FAITH = {
+    "update.acknowledged": "that updates computed what they state (re-execution would show it)",
+}
+
 # What code meets in blobs that hold other values than their record's kind promises.
 _MALFORMED = (
     KeyError,
@@ -47,6 +65,10 @@ class BlobPass:
         for digest, size in blobs_of(record.kind, record.body):
             whole &= self._check_blob(record, digest, size)
         whole = whole and self._check_counts(record)
+        if record.kind in UNDERIVED:
+            gap = EvidenceError("UNDERIVED", f"this version cannot derive {record.kind} again")
+            self.report.missing.append(Finding.of(gap, record.seq, record.id))
+        self._take(FAITH.get(record.kind))
         replay = REPLAYS.get(record.kind)
         if whole and replay is not None:
             self._replay(record, replay)
@@ -89,7 +111,7 @@ class BlobPass:
 
     def _replay(self, record: Record, replay: Replay) -> None:
         try:
-            replay(record, self.view)
+            faith = replay(record, self.view)
         except (EvidenceError, UsageError) as error:
             finding = Finding.of(error, record.seq, record.id)
             if error.code != "BLOB_MISSING":
@@ -106,6 +128,11 @@ class BlobPass:
         else:
             count = self.report.replayed.get(record.kind, 0)
             self.report.replayed[record.kind] = count + 1
+            self._take(faith)
+
+    def _take(self, faith: str | None) -> None:
+        if faith is not None:
+            self.report.on_faith[faith] = self.report.on_faith.get(faith, 0) + 1
 
     def _all_withheld(self, record: Record) -> bool:
         """Whether every absent blob that a record rests on, near or far, is absent on purpose."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 
 from ledger import record as records
 from ledger import seals
@@ -21,6 +22,7 @@ Row = tuple[int, bytes | None, bytes, bytes]
 """(seq, id stored beside the record or None, signature, entry)"""
 RowAt = Callable[[int], Row | None]
 RECENT_RECORDS = 4096
+MAX_FINDINGS = 100
 
 
 class Passed:
@@ -149,14 +151,14 @@ def _after(
         result.withheld.add(record.body["digest"])
     if chain.size in wanted:
         result.roots[chain.size] = chain.tree.root()
-    for note in pending.at(chain.size):
-        finding = _check_seal(chain, note)
+    for size, note in pending.at(chain.size):
+        finding = _check_seal(chain, size, note)
         result.seals_checked += 1
-        if finding is not None:
+        if finding is not None and len(result.wrong) < MAX_FINDINGS:
             result.wrong.append(finding)
 
 
-def _check_seal(chain: Chain, note: bytes) -> Finding | None:
+def _check_seal(chain: Chain, size: int, note: bytes) -> Finding | None:
     """V13: signed by a key that held the seal role at that size, over this root."""
     state = chain.state
     publics = [
@@ -168,14 +170,14 @@ def _check_seal(chain: Chain, note: bytes) -> Finding | None:
     ]
     try:
         seal = seals.open_seal(note, state.origin, publics)
-        _check_root(seal, chain)
+        _check_root(seal, size, chain)
     except EvidenceError as error:
         return Finding.of(error, seq=chain.size - 1, record_id=chain.last_id)
     return None
 
 
-def _check_root(seal: seals.Seal, chain: Chain) -> None:
-    if seal.size != chain.size or seal.root != chain.tree.root():
+def _check_root(seal: seals.Seal, size: int, chain: Chain) -> None:
+    if seal.size != size or size != chain.size or seal.root != chain.tree.root():
         raise EvidenceError(
             "SEAL_WRONG",
             f"the seal at size {chain.size} has another root than the records give",
@@ -208,15 +210,19 @@ def _signature_finding(bad_seq: int | None, row_at: RowAt, result: ChainResult) 
 
 
 class _SealQueue:
-    """Seals waiting for the chain to reach their size."""
+    """Seals in order of size, waiting for the chain to reach them; one is held at a time."""
 
     def __init__(self, notes: Iterable[tuple[int, bytes]]) -> None:
-        self._notes: dict[int, list[bytes]] = {}
-        for size, note in notes:
-            self._notes.setdefault(size, []).append(note)
+        self._notes = iter(notes)
+        self._next = next(self._notes, None)
 
-    def at(self, size: int) -> list[bytes]:
-        return self._notes.pop(size, [])
+    def at(self, size: int) -> Iterator[tuple[int, bytes]]:
+        """The seals up to a size that were not given yet: those of the size, and any below it."""
+        while self._next is not None and self._next[0] <= size:
+            yield self._next
+            self._next = next(self._notes, None)
 
     def beyond(self) -> list[int]:
-        return sorted(self._notes)
+        """The sizes of the first seals that the chain did not reach."""
+        rest = [] if self._next is None else [self._next[0]]
+        return rest + [size for size, _ in islice(self._notes, MAX_FINDINGS)]

@@ -62,7 +62,7 @@ class Report:
 
     `wrong` and `missing` are findings by weight: any of the first makes the verdict wrong, any of the
     second makes it incomplete. `warnings` change nothing. `replayed` counts records whose numbers were
-    derived again, by kind.
+    derived again, by kind; `on_faith` counts, by sentence, what in them is still the writer's word.
     """
 
     level: Level
@@ -74,6 +74,7 @@ class Report:
     seals: int = 0
     blobs: BlobCount = field(default_factory=BlobCount)
     replayed: dict[str, int] = field(default_factory=dict)
+    on_faith: dict[str, int] = field(default_factory=dict)
     wrong: list[Finding] = field(default_factory=list)
     missing: list[Finding] = field(default_factory=list)
     warnings: list[Finding] = field(default_factory=list)

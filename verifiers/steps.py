@@ -67,7 +67,7 @@ _CODES_OF_STEP: dict[str, tuple[str, ...]] = {
     "V17": ("DATASET_WRONG", "SPLIT_WRONG", "AUDIT_WRONG"),
     "V18": ("BATCH_ROWS", "CHECKPOINT_WRONG"),
     "V19": ("EVALUATION_WRONG", "COMPARISON_WRONG"),
-    "V20": ("REFUSAL_WRONG",),
+    "V20": ("REFUSAL_WRONG", "UNDERIVED"),
 }
 
 _STEP_OF = {code: step for step, codes in _CODES_OF_STEP.items() for code in codes}

@@ -14,7 +14,7 @@ from ledger.blobs import BlobStore
 from ledger.book import BLOBS, DATABASE, INDEX
 from ledger.errors import EvidenceError, UsageError
 from ledger.record import Record
-from ledger.store.sqlite import SqliteStore
+from ledger.store.sqlite import FIRST_SEQ, SqliteStore
 from verifiers.chain import ChainResult, verify_chain
 from verifiers.derived import index_problem
 from verifiers.ending import Expectations, check_end, expectations
@@ -111,7 +111,7 @@ def _run_chain(
 ) -> ChainResult:
     progress = options.progress
     return verify_chain(
-        store.rows(0),
+        store.rows(FIRST_SEQ),
         store.row,
         store.seals(),
         expected_records=size,

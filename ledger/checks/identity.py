@@ -1,13 +1,15 @@
-"""Rules about keys, root, snapshots (docs/spec/rules.md, K1 to K5)."""
+"""Rules about keys, root, snapshots (docs/spec/rules.md, K1 to K6)."""
 
 from __future__ import annotations
 
 from typing import cast
 
 from ledger import ed25519
+from ledger.blobs import blobs_of
 from ledger.checks.context import Check, Context
 from ledger.digests import sha256
 from ledger.dsse import pae
+from ledger.records.base import Seen
 from ledger.records.identity import (
     KeyEnrolled,
     KeyRevoked,
@@ -15,13 +17,19 @@ from ledger.records.identity import (
     RootRotated,
     SnapshotRecorded,
 )
+from ledger.records.promotion import BlobWithheld
 
 ROTATION_TYPE = "application/vnd.evidence-ledger.rotation"
 
 
-def rotation_message(ledger: str, old_key: str, new_key: str) -> bytes:
-    """What a new root key signs to accept its office."""
-    return pae(ROTATION_TYPE, f"{ledger}\n{old_key}\n{new_key}\n".encode())
+def rotation_message(ledger_id: str, old_key: str, new_key: str, seen: Seen) -> bytes:
+    """What a new root key signs to accept its office: in this ledger, after this very history.
+
+    Bound to record 0's id and to the head that the old root's statement saw, so that nobody who later
+    steals the old key can put the acceptance under another history.
+    """
+    text = f"{ledger_id}\n{old_key}\n{new_key}\n{seen.size}\n{seen.root}\n"
+    return pae(ROTATION_TYPE, text.encode())
 
 
 def _enrolled(context: Context) -> None:
@@ -99,7 +107,9 @@ def _rotated(context: Context) -> None:
         raise context.fail(
             "KEY_ID_WRONG", "new_key is not the id of new_public, or not new", field="body.new_key"
         )
-    message = rotation_message(context.record.ledger, body.old_key, body.new_key)
+    statement = context.record.statement
+    assert statement is not None  # _check_statement demanded one
+    message = rotation_message(context.state.ledger_id, body.old_key, body.new_key, statement.seal)
     if not ed25519.verify(public, message, bytes.fromhex(body.acceptance)):
         raise context.fail(
             "ROOT_WRONG", "the new root key did not sign its acceptance", field="body.acceptance"
@@ -138,7 +148,21 @@ def _restored(context: Context) -> None:
         )
 
 
+def _withheld(context: Context) -> None:
+    """K6: what is withheld is a blob of the record that is named."""
+    body = cast("BlobWithheld", context.body)
+    record = context.need("record")
+    if body.digest not in {digest for digest, _ in blobs_of(record.kind, record.body)}:
+        raise context.fail(
+            "WITHHELD_OTHER",
+            f"record {record.id[7:19]} names no such blob",
+            field="body.digest",
+            actual=body.digest,
+        )
+
+
 CHECKS: dict[str, tuple[Check, ...]] = {
+    "blob.withheld": (_withheld,),
     "key.enrolled": (_enrolled,),
     "key.revoked": (_revoked,),
     "root.rotated": (_rotated,),

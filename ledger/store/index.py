@@ -8,6 +8,7 @@ The newest records are held in memory and written in groups.
 from __future__ import annotations
 
 import os
+import stat
 from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,10 +38,12 @@ class Index:
 
     Args:
         path: the derived file, or None to hold everything in memory.
+        writable: whether the file may be made, brought forward or made anew; a reader never touches it.
     """
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, path: Path | None, *, writable: bool = True) -> None:
         self._path = path
+        self._writable = writable
         self._db: Any = None
         self._tail = _Tail()
         self.size = 0
@@ -62,7 +65,7 @@ class Index:
             self._db.close()
             self._db = None
         self._tail, self.size, self.last_id, self._flush_at = _Tail(), 0, None, FLUSH_RECORDS
-        if self._path is not None:
+        if self._path is not None and self._writable:
             for suffix in ("", "-journal", "-wal", "-shm"):
                 self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
             self._open(self._path)
@@ -115,7 +118,7 @@ class Index:
 
     def flush(self) -> None:
         """Write what is held in memory to the file; one that is busy or full is left for later."""
-        if self._db is None or not self._tail.ids:
+        if self._db is None or not self._tail.ids or not self._writable:
             return
         try:
             self._write(self._tail)
@@ -151,9 +154,10 @@ class Index:
 
     def _open(self, path: Path) -> None:
         """Open or make the file; one that is damaged or not laid out as ours is removed and done without."""
-        if not path.exists() and not os.access(path.parent, os.W_OK):
+        writable = self._writable and os.access(path.parent, os.W_OK)
+        if not _plain(path) or (not path.exists() and not writable):
             return
-        mode = "rwc" if os.access(path.parent, os.W_OK) else "ro&immutable=1"
+        mode = "rwc" if writable else "ro&immutable=1"
         db = _connect(path, mode)
         try:
             size, last_id = _read_head(db)
@@ -178,7 +182,7 @@ class IndexReader:
     """
 
     def __init__(self, path: Path) -> None:
-        if path.is_symlink() or not path.is_file():
+        if not path.is_file() or not _plain(path):
             raise EvidenceError("INDEX_STALE", "the derived index is not a regular file")
         self._db = _connect(path, "ro" if os.access(path.parent, os.W_OK) else "ro&immutable=1")
         try:
@@ -227,6 +231,12 @@ class IndexReader:
         except sqlite.Error as error:
             raise EvidenceError("INDEX_STALE", f"the derived index: {error}") from error
         return None if row is None else row[0]
+
+
+def _plain(path: Path) -> bool:
+    """Whether the file and what lies beside it under its name are regular files, where they are there."""
+    beside = (path.with_name(path.name + suffix) for suffix in ("", "-journal", "-wal", "-shm"))
+    return all(stat.S_ISREG(item.lstat().st_mode) for item in beside if os.path.lexists(item))
 
 
 def _connect(path: Path, mode: str) -> Any:

@@ -18,12 +18,14 @@ from typing import Any
 from pysqlite3 import dbapi2 as sqlite
 
 from ledger.errors import EvidenceError, UsageError
+from ledger.records.base import MAX_RECORD_BYTES
 
 APPLICATION_ID = 0x45564C47  # "EVLG"
 FORMAT_VERSION = 1
 PAGE_BYTES = 8192
 BUSY_TIMEOUT_MS = 60_000
 ROWS_PER_READ = 512
+FIRST_SEQ, LAST_SEQ = -(2**63), 2**63 - 1
 
 Row = tuple[int, bytes, bytes, bytes]
 Connection = Any
@@ -210,24 +212,26 @@ class SqliteStore:
             self._db.executemany(QUERIES["append"], rows)
 
     def rows(self, start: int = 0, stop: int | None = None) -> Iterator[Row]:
-        """(seq, stored id, signature, entry) in seq order, a few hundred at a time.
+        """(seq, stored id, signature, entry) in seq order, a few at a time.
+
+        Args:
+            start: the first seq; `FIRST_SEQ` for whatever hostile rows there are, below zero too.
+            stop: the seq to stop before; None for all there are.
 
         Raises:
-            EvidenceError: `LEDGER_UNREADABLE`, a column has another type than it must.
+            EvidenceError: `LEDGER_UNREADABLE`, a column has another type than it must; `ENTRY_TOO_LARGE`.
         """
-        end = 2**62 if stop is None else stop
-        while start < end:
+        last = LAST_SEQ if stop is None else stop - 1
+        while start <= last:
             with translated(self.path):
                 batch = self._db.execute(
-                    QUERIES["rows"], (start, min(end, start + ROWS_PER_READ))
+                    QUERIES["rows"], (start, min(last, start + ROWS_PER_READ - 1))
                 ).fetchall()
             yield from (_checked_row(row) for row in batch)
-            if batch:
-                start = batch[-1][0] + 1
-            elif (later := self._next_seq(start)) is None:
+            later = batch[-1][0] + 1 if batch else self._next_seq(start)
+            if later is None or later > LAST_SEQ:
                 return
-            else:
-                start = later
+            start = later
 
     def row(self, seq: int) -> Row | None:
         """The row at a seq, or None."""
@@ -238,10 +242,16 @@ class SqliteStore:
         with translated(self.path):
             self._db.execute(QUERIES["put_seal"], (size, note))
 
-    def seals(self) -> list[tuple[int, bytes]]:
+    def seals(self) -> Iterator[tuple[int, bytes]]:
         """(size, note) of every seal, by size."""
         with translated(self.path):
-            return [_checked_seal(row) for row in self._db.execute(QUERIES["seals"])]
+            cursor = self._db.execute(QUERIES["seals"])
+        while True:
+            with translated(self.path):
+                row = cursor.fetchone()
+            if row is None:
+                return
+            yield _checked_seal(row)
 
     def newest_seal(self) -> tuple[int, bytes] | None:
         """(size, note) of the largest seal."""
@@ -325,6 +335,11 @@ def _check_file(path: Path) -> None:
         raise UsageError("LEDGER_UNREADABLE", f"{path}: {error.strerror}") from error
     if not stat.S_ISREG(mode):
         raise EvidenceError("UNSAFE_PATH", f"{path} is not a regular file")
+    for suffix in ("-journal", "-wal", "-shm"):
+        beside = path.with_name(path.name + suffix)
+        if os.path.lexists(beside) and not stat.S_ISREG(beside.lstat().st_mode):
+            # a pipe here would hold the library for ever
+            raise EvidenceError("UNSAFE_PATH", f"{beside.name} is not a regular file")
 
 
 def _check_identity(db: Connection, path: Path) -> None:
@@ -344,17 +359,29 @@ def _check_identity(db: Connection, path: Path) -> None:
 def _checked_seal(row: tuple[Any, ...]) -> tuple[int, bytes]:
     size, note = row
     if type(size) is not int or type(note) is not bytes:
-        raise EvidenceError("LEDGER_UNREADABLE", f"seal {size!r} has a column of another type")
+        raise EvidenceError(
+            "LEDGER_UNREADABLE", f"seal {size!r} has a column of another type or length"
+        )
     return size, note
 
 
 def _checked_row(row: tuple[Any, ...]) -> Row:
-    seq, stored_id, signature, entry = row
+    seq, stored_id, signature, entry, entry_bytes = row
+    if entry is None and type(entry_bytes) is int and entry_bytes > MAX_RECORD_BYTES:
+        raise EvidenceError(
+            "ENTRY_TOO_LARGE",
+            f"the entry in row {seq} has {entry_bytes} bytes",
+            seq=seq,
+            expected=f"at most {MAX_RECORD_BYTES} with its signature",
+            actual=str(entry_bytes),
+        )
     if not (
         type(seq) is int
         and type(stored_id) is bytes
         and type(signature) is bytes
         and type(entry) is bytes
     ):
-        raise EvidenceError("LEDGER_UNREADABLE", f"row {seq!r} has a column of another type")
+        raise EvidenceError(
+            "LEDGER_UNREADABLE", f"row {seq!r} has a column of another type or length"
+        )
     return seq, stored_id, signature, entry

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -130,7 +131,15 @@ def _print_lines(app: App, outcome: Outcome) -> None:
     if outcome.failure is not None:
         _print_error(app, outcome.failure)
     elif outcome.next_step is not None:
-        app.say(render.Styled(f"next: {outcome.next_step}", dim=True))
+        app.say(render.Styled(f"next: {_with_ledger(app, outcome.next_step)}", dim=True))
+
+
+def _with_ledger(app: App, step: str) -> str:
+    """The next command with the ledger that this call named by option, so that it can be typed as it stands."""
+    command, comma, rest = step.partition(", ")
+    if app.ledger is None or not command.startswith("evidence ") or "--ledger" in command:
+        return step
+    return f"{command} --ledger {shlex.quote(app.ledger)}{comma}{rest}"
 
 
 def _fail(app: App, error: LedgerError) -> int:

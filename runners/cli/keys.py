@@ -81,6 +81,7 @@ def new(app: App, file: Path, passphrase_env: str) -> None:
     """
     from ledger.ed25519 import PrivateKey
 
+    _refuse_in_ledger(file)
     made = PrivateKey.generate()
     made.save(file, app.passphrase(passphrase_env))
     public_file = file.with_name(file.name + ".pub")
@@ -209,7 +210,7 @@ def rotate_root(app: App, new_key: Path | None, root_key: Path | None) -> None:
             fresh = PrivateKey.generate()
             file = new_key or places.rotated_root(app.key_dir(ledger), fresh.id)
             fresh.save(file, app.passphrase())
-        message = rotation_message(ledger.origin, old.id, fresh.id)
+        message = rotation_message(ledger.state().ledger_id, old.id, fresh.id, ledger.seen())
         body = {
             "old_key": old.id,
             "new_key": fresh.id,
@@ -230,6 +231,16 @@ def rotate_root(app: App, new_key: Path | None, root_key: Path | None) -> None:
         render.fields([("old root", old.id), ("new root", f"{fresh.id} in {file}")]),
         next_step="evidence seal",
     )
+
+
+def _refuse_in_ledger(file: Path) -> None:
+    """A ledger folder is handed on; a key in it would be handed on too."""
+    from ledger.book import DATABASE
+    from ledger.errors import UsageError
+
+    for folder in file.absolute().parents:
+        if (folder / DATABASE).exists():
+            raise UsageError("KEY_INSIDE_LEDGER", f"{file} lies inside {folder}", field="file")
 
 
 def _state(

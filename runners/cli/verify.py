@@ -74,6 +74,7 @@ def verify(
     from verifiers.verify import Options
     from verifiers.verify import verify as run
 
+    _check_roots(roots)
     note = None if expect_seal is None else _read_seal(expect_seal)
     with app.progress("verifying") as bar:
         report = run(
@@ -96,6 +97,19 @@ def verify(
         failure=_failure(report) if app.as_json else None,
         exit_code=_EXIT[report.verdict],
     )
+
+
+def _check_roots(roots: tuple[str, ...]) -> None:
+    import re
+
+    from ledger.errors import UsageError
+    from ledger.records.base import KEY_ID_PATTERN
+
+    for root in roots:
+        if not re.fullmatch(KEY_ID_PATTERN, root):
+            raise UsageError(
+                "USAGE", f"{root[:80]!r} is no key id", field="--root", hint="see evidence key list"
+            )
 
 
 def _read_seal(path: Path) -> bytes:
@@ -165,7 +179,8 @@ def _blob_fields(report: Report) -> list[tuple[str, object]]:
             "blobs",
             f"{blobs.checked:,} checked, {blobs.withheld:,} withheld, {blobs.unread:,} unread",
         ),
-        ("replayed", replayed or "nothing"),
+        ("derived", replayed or "nothing"),
+        *(("on faith", f"{number:,} x {what}") for what, number in sorted(report.on_faith.items())),
     ]
 
 

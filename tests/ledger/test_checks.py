@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 import samples
-from world import DRAFTS, ORIGIN, Draft, World, enrolment, key
+from world import DRAFTS, Draft, World, enrolment, key
 
 from ledger.checks import CHECKS
 from ledger.checks.identity import rotation_message
@@ -75,17 +75,27 @@ def revoke_twice(world: World, draft: Draft) -> None:
 def rotate_to_enrolled(world: World, draft: Draft) -> None:
     """Hand root over to the writer's key, well signed."""
     writer = key("writer")
-    message = rotation_message(ORIGIN, key("root").id, writer.id)
+    message = rotation_message(world.chain.state.ledger_id, key("root").id, writer.id, world.seen())
     draft.body.update(
         new_key=writer.id, new_public=writer.public.hex(), acceptance=writer.sign(message).hex()
     )
 
 
-def rotation_elsewhere(_: World, draft: Draft) -> None:
-    """Use an acceptance that the new key signed for another ledger."""
+def rotation_elsewhere(world: World, draft: Draft) -> None:
+    """Use an acceptance that the new key signed for another ledger of the same name."""
     new = key("root-after-rotation")
-    message = rotation_message("example.com/other", key("root").id, new.id)
+    message = rotation_message(samples.digest("x"), key("root").id, new.id, world.seen())
     draft.body["acceptance"] = new.sign(message).hex()
+
+
+def rotation_replayed(world: World, _: Draft) -> None:
+    """Let another history grow under an acceptance: the draft's was made for the head before."""
+    world.add("note.added")
+
+
+def withheld_elsewhere(_: World, draft: Draft) -> None:
+    """Withhold a blob that the record does not name."""
+    draft.body["digest"] = samples.digest("no blob of it")
 
 
 def older_state(world: World, draft: Draft) -> None:
@@ -484,9 +494,11 @@ REFUSALS = [
     Refusal("K3", "enrolled key", "root.rotated", rotate_to_enrolled, "KEY_ID_WRONG"),
     Refusal("K3", "not accepted", "root.rotated", bodied(acceptance="0" * 128), "ROOT_WRONG"),
     Refusal("K3", "accepted elsewhere", "root.rotated", rotation_elsewhere, "ROOT_WRONG"),
+    Refusal("K3", "acceptance replayed", "root.rotated", rotation_replayed, "ROOT_WRONG"),
     Refusal("K4", "older state", "snapshot.recorded", older_state, "SNAPSHOT_WRONG"),
     Refusal("K4", "older tree", "snapshot.recorded", older_tree, "SNAPSHOT_WRONG"),
     Refusal("K5", "elsewhere", "ledger.restored", bodied(lost_from=0), "RESTORE_WRONG"),
+    Refusal("K6", "another's blob", "blob.withheld", withheld_elsewhere, "WITHHELD_OTHER"),
     Refusal("K5", "nothing lost", "ledger.restored", nested("high_water", size=1), "RESTORE_WRONG"),
     # plans
     Refusal(

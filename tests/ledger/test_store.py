@@ -209,7 +209,18 @@ REMOVED = {
         4,
     ),
     "a row far away": ("UPDATE records SET seq = 4000000000 WHERE seq = 6", "SEQ_GAP", 4000000000),
-    "a row below zero": ("UPDATE records SET seq = -4 WHERE seq = 0", "SEQ_GAP", 1),
+    "a row below zero": ("UPDATE records SET seq = -4 WHERE seq = 0", "SEQ_GAP", -4),
+    "a row more, below zero": (
+        "INSERT INTO records SELECT -5, id, prev, signature, entry FROM records WHERE seq = 3",
+        "SEQ_GAP",
+        -5,
+    ),
+    "a row more, at the end of all numbers": (
+        """INSERT INTO records SELECT 9223372036854775807, id, prev, signature, entry
+        FROM records WHERE seq = 3""",
+        "SEQ_GAP",
+        9223372036854775807,
+    ),
     "the stored id": (
         "UPDATE records SET id = (SELECT id FROM records WHERE seq = 1) WHERE seq = 6",
         "ROW_ID_WRONG",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 
 import pytest
 import samples
+from pysqlite3 import dbapi2 as sqlite
 from world import Draft, World, grown, key
 
 from ledger import seals
@@ -188,3 +190,53 @@ def test_reader_of_a_stranger_s_ledger_needs_no_index(folder):
     with Ledger.read(folder) as ledger:
         assert ledger.get(made.records[-1].id).id == made.records[-1].id
     assert checked(folder).verdict == "verified"
+
+
+def test_an_invented_gate_is_not_called_verified(folder):
+    """What decides by numbers that no step derives leaves the verdict open at level blobs, by its own code."""
+    world = World()
+    gate = world.add("gate.decided")
+    world.write(folder)
+    assert checked(folder).verdict == "verified"  # level records says nothing of numbers
+    report = checked(folder, level="blobs")
+    assert report.verdict != "verified"
+    assert ("UNDERIVED", gate.seq) in [(item.code, item.seq) for item in report.missing]
+
+
+@pytest.mark.parametrize("name", ["ledger.sqlite-journal", "ledger.sqlite-wal", INDEX])
+def test_a_pipe_beside_the_records_holds_nobody(folder, name):
+    """A pipe under a name that the library would open is refused or passed over, and nothing hangs."""
+    grown().write(folder)
+    (folder / name).unlink(missing_ok=True)
+    os.mkfifo(folder / name)
+    report = checked(folder)
+    if name == INDEX:
+        assert codes(report.warnings) == ["INDEX_STALE"]
+    else:
+        assert codes(report.wrong) == ["UNSAFE_PATH"]
+
+
+def test_a_reader_leaves_a_stranger_s_index_alone(folder):
+    """Reading a ledger changes no byte of the derived file that came with it."""
+    grown().replay(folder).close()
+    (folder / INDEX).write_bytes(b"not an index")
+    with Ledger.read(folder) as ledger:
+        assert ledger.of_kind("ledger.created")
+    assert (folder / INDEX).read_bytes() == b"not an index"
+
+
+def test_an_endless_entry_is_refused_before_it_is_read(folder):
+    """An entry beyond the format's limit ends as one finding at its row, whatever its size."""
+    grown().write(folder)
+    database = folder / "ledger.sqlite"
+    db = sqlite.connect(database, isolation_level=None)
+    db.execute("PRAGMA ignore_check_constraints = ON")
+    (trigger,) = db.execute(
+        "SELECT sql FROM sqlite_master WHERE name = 'records_no_update'"
+    ).fetchone()
+    db.execute("DROP TRIGGER records_no_update")
+    db.execute("UPDATE records SET entry = zeroblob(50000000) WHERE seq = 2")
+    db.execute(trigger)
+    db.close()
+    report = checked(folder)
+    assert [(item.code, item.seq) for item in report.wrong] == [("ENTRY_TOO_LARGE", 2)]

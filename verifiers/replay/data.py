@@ -11,7 +11,7 @@ from verifiers.data.rows import PARSER, ParsedRows, parse_rows
 from verifiers.replay.view import Replay, View, expect
 
 
-def dataset(record: Record, view: View) -> None:
+def dataset(record: Record, view: View) -> str | None:
     """A dataset's counts and identity follow from its rows; a JSON-lines one from its sources' bytes too.
 
     Raises:
@@ -23,8 +23,13 @@ def dataset(record: Record, view: View) -> None:
     expect("DATASET_WRONG", "accepted", body["accepted"], len(kept.rows))
     expect("DATASET_WRONG", "identity", body["identity"], kept.identity)
     expect("DATASET_WRONG", "duplicates", body["duplicates"], kept.duplicates)
-    if body["parser"] == PARSER:
-        _from_sources(record, view)
+    expect("DATASET_WRONG", "rejected", body["rejected"], sum(body["reasons"].values()))
+    if body["parser"] != PARSER:
+        listed = _kept(body["rejects"], view).count(b"\n")
+        expect("DATASET_WRONG", "rejects listed", body["rejected"], listed)
+        return f"that {body['parser']} made these rows from the sources named"
+    _from_sources(record, view)
+    return None
 
 
 def _from_sources(record: Record, view: View) -> None:
@@ -40,7 +45,7 @@ def _from_sources(record: Record, view: View) -> None:
     expect("DATASET_WRONG", "rejects", _kept(body["rejects"], view), rejects)
 
 
-def split(record: Record, view: View) -> None:
+def split(record: Record, view: View) -> str | None:
     """A split's assignment covers its rows exactly and is what its method gives.
 
     Raises:
@@ -51,10 +56,14 @@ def split(record: Record, view: View) -> None:
     role_of = splits.read_assignment(list(view.lines(body["assignment"])), rows.digests)
     counts = splits.Split(role_of, body["groups"]).roles
     expect("SPLIT_WRONG", "roles", body["roles"], counts)
-    if body["method"] == "fractions":
-        derived = splits.split_by_fractions(rows.rows, body["by"], body["fractions"], body["seed"])
-        expect("SPLIT_WRONG", "assignment", role_of, dict(derived.role_of))
-        expect("SPLIT_WRONG", "groups", body["groups"], derived.groups)
+    grouped = len(splits.group_rows(rows.rows, body["by"]))
+    expect("SPLIT_WRONG", "groups", body["groups"], grouped)
+    if body["method"] != "fractions":
+        expect("SPLIT_WRONG", "fractions and seed", (body["fractions"], body["seed"]), (None, None))
+        return f"that the {body['method']} assignment was made before its results were known"
+    derived = splits.split_by_fractions(rows.rows, body["by"], body["fractions"], body["seed"])
+    expect("SPLIT_WRONG", "assignment", role_of, dict(derived.role_of))
+    return None
 
 
 def audit(record: Record, view: View) -> None:

@@ -7,6 +7,7 @@ from collections import Counter
 from ledger.digests import sha256
 from ledger.record import Record
 from verifiers.data.identity import dataset_identity, row_bytes, row_digest
+from verifiers.data.rows import parse_rows
 from verifiers.data.splits import read_assignment
 from verifiers.judgement import assemble
 from verifiers.judgement.evaluation_inputs import answers_by_case, planned_cases
@@ -14,7 +15,7 @@ from verifiers.replay.data import rows_of_split
 from verifiers.replay.view import Replay, View, deriving, expect
 
 
-def protocol(record: Record, view: View) -> None:
+def protocol(record: Record, view: View) -> str | None:
     """A protocol's cases are its split's rows of its role, and its counts are theirs.
 
     Raises:
@@ -30,15 +31,20 @@ def protocol(record: Record, view: View) -> None:
     expect("EVALUATION_WRONG", "identity", body["identity"], dataset_identity(digests))
     split_id = record.ref("split")
     if split_id is None:
-        return
+        dataset = view.ref(record, "dataset")
+        rows = frozenset(parse_rows([view.bytes(dataset.body["rows"])]).digests)
+        strangers = [digest for digest in digests if digest not in rows]
+        expect("EVALUATION_WRONG", "cases that are not in the data set", len(strangers), 0)
+        return "which role the cases of a protocol without a split have"
     split = view.get(split_id)
     known = rows_of_split(split, view).digests
     role_of = read_assignment(list(view.lines(split.body["assignment"])), known)
     strangers = [digest for digest in digests if role_of.get(digest) != body["role"]]
     expect("EVALUATION_WRONG", f"cases without role {body['role']}", len(strangers), 0)
+    return None
 
 
-def arm(record: Record, view: View) -> None:
+def arm(record: Record, view: View) -> str | None:
     """An arm answers each case of its protocol once, and its counts follow from its transcripts.
 
     Raises:
@@ -58,6 +64,7 @@ def arm(record: Record, view: View) -> None:
         "EVALUATION_WRONG", "truncated", body["truncated"], sum(line["truncated"] for line in lines)
     )
     expect("EVALUATION_WRONG", "prompts", body["prompts"], prompts_digest(lines))
+    return "which weights wrote the transcripts (a re-run would show it)"
 
 
 def prompts_digest(lines: list[dict[str, str]]) -> str:
@@ -65,7 +72,7 @@ def prompts_digest(lines: list[dict[str, str]]) -> str:
     return sha256("\n".join(line["prompt_digest"] for line in lines).encode())
 
 
-def judge_pass(record: Record, view: View) -> None:
+def judge_pass(record: Record, view: View) -> str | None:
     """What a judge was shown follows from the arm, its verdicts from its raw output.
 
     Raises:
@@ -82,9 +89,10 @@ def judge_pass(record: Record, view: View) -> None:
         )
     expect("EVALUATION_WRONG", "verdicts", view.bytes(body["verdicts"]), _lines(lines))
     expect("EVALUATION_WRONG", "undecided", body["undecided"], undecided)
+    return "which weights judged, and that they gave these numbers (a re-run would show it)"
 
 
-def evaluation(record: Record, view: View) -> None:
+def evaluation(record: Record, view: View) -> str | None:
     """Outcomes and counts follow from transcripts and passes.
 
     Raises:
@@ -98,9 +106,10 @@ def evaluation(record: Record, view: View) -> None:
     expect("EVALUATION_WRONG", "outcomes", view.bytes(body["outcomes"]), _lines(lines))
     for name, derived in counts.items():
         expect("EVALUATION_WRONG", name, body[name], derived)
+    return None
 
 
-def comparison(record: Record, view: View) -> None:
+def comparison(record: Record, view: View) -> str | None:
     """Paired counts, guards and recommendation follow from the evaluations.
 
     Raises:
@@ -113,6 +122,7 @@ def comparison(record: Record, view: View) -> None:
     del derived["notes"]  # words for a reader, which a later version may put better
     for name, value in derived.items():
         expect("COMPARISON_WRONG", name, record.body[name], value)
+    return None
 
 
 def _lines(rows: list[dict[str, object]]) -> bytes:

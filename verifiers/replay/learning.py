@@ -21,7 +21,7 @@ def batch_digest(rows: list[str]) -> str:
     return sha256("\n".join(rows).encode())
 
 
-def batch(record: Record, view: View) -> None:
+def batch(record: Record, view: View) -> str | None:
     """A supervised batch reads training chat rows of its split only, and its digest and counts are theirs.
 
     Raises:
@@ -29,7 +29,7 @@ def batch(record: Record, view: View) -> None:
     """
     split_id = record.ref("split")
     if split_id is None:
-        return
+        return "what a batch of rollout groups reads"
     body = record.body
     rows = body["rows"]
     if body["rows_blob"] is not None:
@@ -39,6 +39,7 @@ def batch(record: Record, view: View) -> None:
     training = _training_rows(split_id, view)
     strangers = [row for row in rows if row not in training]
     expect("BATCH_ROWS", "rows that are not training rows of the split", strangers, [])
+    return "how many tokens of each batch were trained on"
 
 
 @lru_cache(maxsize=4)
@@ -50,15 +51,15 @@ def _training_rows(split_id: str, view: View) -> frozenset[str]:
     return frozenset(item.digest for item in hand_out(rows.rows, role_of, "train", "chat"))
 
 
-def checkpoint(record: Record, view: View) -> None:
+def checkpoint(record: Record, view: View) -> str | None:
     """The files are there with their bytes, and the adapter's tensors have the acknowledged digest.
 
     Raises:
         EvidenceError: `CHECKPOINT_WRONG`, `BLOB_MISSING`, `BLOB_WRONG`.
     """
     body = record.body
-    if body["hosted"] is not None:
-        return
+    if body.get("hosted") is not None:
+        return "what a hosted checkpoint is"
     contents = {item["path"]: view.blobs.read(item["digest"]) for item in body["files"]}
     entries = [
         FileEntry(item["path"], len(contents[item["path"]]), item["digest"])
@@ -69,6 +70,11 @@ def checkpoint(record: Record, view: View) -> None:
         expect("CHECKPOINT_WRONG", ADAPTER_FILE, ADAPTER_FILE in contents, derived=True)
         state = file_state_digest(BytesIO(contents[ADAPTER_FILE]))
         expect("CHECKPOINT_WRONG", "state", body["state"]["value"], state)
+        return None
+    return "what a checkpoint without tensors here is"
 
 
-REPLAYS: dict[str, Replay] = {"batch.built": batch, "checkpoint.published": checkpoint}
+REPLAYS: dict[str, Replay] = {
+    "batch.built": batch,
+    "checkpoint.published": checkpoint,
+}

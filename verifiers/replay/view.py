@@ -71,8 +71,9 @@ class View:
             yield canonical.loads(line, MAX_LINE_DEPTH)
 
 
-Replay = Callable[[Record, View], None]
-"""Raises EvidenceError where the record's claim is not what its evidence gives."""
+Replay = Callable[[Record, View], str | None]
+"""Raises EvidenceError where the record's claim is not what its evidence gives; may answer with a sentence
+that says what of the claim is still taken on faith."""
 
 
 def expect(code: str, what: str, claimed: object, derived: object) -> None:
