@@ -17,7 +17,12 @@ DATA_SEED = "7"
 SPLIT_BY = ("customer_id", "order_id", "metadata.wording_id")
 FRACTIONS, SPLIT_SEED = "60,20,20", "1"
 DESK_CASES, DIALOGUE_CASES = 64, 4
-SETTINGS: dict[str, str] = {"steps": "100", "batch_size": "8", "matmul": '"bfloat16"'}
+SETTINGS: dict[str, str] = {
+    "steps": "110",
+    "batch_size": "8",
+    "first_layer": "15",
+    "matmul": '"bfloat16"',
+}
 SIGNIFICANT = 0.05
 
 Say = Callable[[str], None]
