@@ -139,7 +139,8 @@ class BlobStore:
     def _temporary(self) -> Path:
         folder = self.folder / "sha256"
         if not folder.is_dir():
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            folder.mkdir(mode=0o700, exist_ok=True)
             _sync_folder(self.folder)
             _sync_folder(self.folder.parent)
         return folder / f".new-{secrets.token_hex(8)}"

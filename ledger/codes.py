@@ -606,11 +606,12 @@ CODES: dict[str, Code] = {
         "write the file again with the safetensors library",
     ),
     "SETTING_UNKNOWN": Code(
-        "no setting has this name", "list the settings with their defaults: evidence schema sft"
+        "no setting has this name",
+        "see them with their defaults: evidence plan sft CONFIG --check; docs/reference/settings.md",
     ),
     "SETTING_INVALID": Code(
         "a setting has a value that its type or range does not allow",
-        "list the settings with their ranges: evidence schema sft",
+        "see the ranges: docs/reference/settings.md",
     ),
     "TEMPLATE_NOT_PREFIX": Code(
         "the chat template renders a turn differently once later turns follow it",
@@ -729,5 +730,9 @@ CODES: dict[str, Code] = {
     "UNDERIVED": Code(
         "a record decides something by numbers that this version cannot derive again",
         "do not rest anything on it; verify with a version that derives its kind",
+    ),
+    "ROOT_ROTATED": Code(
+        "the root key that was pinned is no longer the root key; said, not counted as wrong",
+        "pin the new root key once you trust it: evidence key list",
     ),
 }

@@ -18,7 +18,13 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 Schema = dict[str, Any]
 
 _RECORD_ID: Schema = {"type": "string", "pattern": DIGEST_PATTERN}
-_TYPES = {"integer": "integer", "string": "text", "boolean": "true or false", "null": "null"}
+_TYPES = {
+    "integer": "integer",
+    "number": "number",
+    "string": "text",
+    "boolean": "true or false",
+    "null": "null",
+}
 _PATTERNS = {
     DIGEST_PATTERN: "digest",
     r"^ed25519:[0-9a-f]{32}$": "key id",

@@ -23,11 +23,13 @@ from ledger.query.tables import columns
 from ledger.records import KINDS
 from ledger.rules import RULES, Rule
 from ledger.schemas import body_rows, first_sentence, in_words
+from runners.assess.config import GenerationSettings, LikelihoodSettings
 from runners.cli.boundary import PROGRAM, exit_code
 from runners.cli.commands import Verb, global_options
 from runners.cli.main import root
 from runners.cli.results import RESULTS
 from runners.cli.schema import ref_rows, signers
+from runners.train.config import SftSettings
 from verifiers.steps import step_of
 
 if TYPE_CHECKING:
@@ -50,6 +52,24 @@ def commands_page() -> str:
     ]
     for command_ctx, command in _verbs(ctx, root):
         lines += _command(command_ctx, command)
+    return _page(lines)
+
+
+def settings_page() -> str:
+    """Every setting of the configuration files, with type, range and default."""
+    groups = {
+        "evidence plan sft": SftSettings,
+        "evidence eval register": GenerationSettings,
+        "the likelihood judge": LikelihoodSettings,
+    }
+    lines = _head("Settings", "What a configuration file leaves out has its default.")
+    for title, group in groups.items():
+        properties = group.model_json_schema()["properties"]
+        rows = [
+            (f"`{name}`", in_words(schema), f"`{schema.get('default')}`")
+            for name, schema in properties.items()
+        ]
+        lines += [f"## {title}", "", *_table(("setting", "type and range", "default"), rows), ""]
     return _page(lines)
 
 
@@ -229,6 +249,7 @@ if __name__ == "__main__":
         "queries.md": queries_page,
         "records.md": records_page,
         "rules.md": rules_page,
+        "settings.md": settings_page,
     }
     sys.exit(
         settle(

@@ -60,6 +60,11 @@ def _check_root_key(state: State, pinned: frozenset[str], report: Report) -> Non
         return
     if pinned & {name for name, key in state.keys.items() if "root" in key.roles}:
         report.trust = "pinned"
+        if state.root_key not in pinned:
+            message = (
+                f"the pinned root key handed its office over; the root key now is {state.root_key}"
+            )
+            report.warnings.append(Finding.of(EvidenceError("ROOT_ROTATED", message)))
     else:
         wanted = ", ".join(sorted(pinned))
         _wrong(

@@ -90,6 +90,13 @@ def run(app: App, command: click.Group, arguments: list[str]) -> int:
         # nobody reads on: leave without a second error when the interpreter flushes
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return PIPE_CLOSED
+    except OSError as error:
+        # the answer itself could not be written, to a full disk perhaps: say so on the other stream
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        render.write(
+            f"error: the answer could not be written: {error.strerror} [OS_REFUSED]", err=True
+        )
+        return MISUSED
     return code
 
 

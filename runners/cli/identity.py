@@ -62,6 +62,7 @@ def init(
     folder = key_dir or places.key_dir(app.config_dir, root.id)
     _refuse_inside(folder, path)
     root_file, writer_file = folder / places.ROOT_KEY, folder / places.WRITER_KEY
+    path.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)  # fails before any key is made
     # keys first: a ledger without its keys could never be written again
     _save_keys(folder, [(root, root_file), (writer, writer_file)], passphrase)
     with Ledger.create(

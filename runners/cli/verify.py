@@ -76,6 +76,8 @@ def verify(
 
     _check_roots(roots)
     note = None if expect_seal is None else _read_seal(expect_seal)
+    if note is not None:
+        _check_seal(note)
     with app.progress("verifying") as bar:
         report = run(
             app.ledger_path,
@@ -110,6 +112,17 @@ def _check_roots(roots: tuple[str, ...]) -> None:
             raise UsageError(
                 "USAGE", f"{root[:80]!r} is no key id", field="--root", hint="see evidence key list"
             )
+
+
+def _check_seal(note: bytes) -> None:
+    """A file that is no seal is the caller's mistake, not a finding about the ledger."""
+    from ledger import seals
+    from ledger.errors import UsageError
+
+    try:
+        seals.read_unverified(note)
+    except EvidenceError as error:
+        raise UsageError("USAGE", f"no seal: {error.message}", field="--expect-seal") from None
 
 
 def _read_seal(path: Path) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import resource
 import shutil
 from collections.abc import Callable
@@ -42,6 +43,8 @@ def run_demo(into: Path, steps: int | None, say: Say) -> tuple[dict[str, Any], l
     Raises:
         UsageError: `LEDGER_EXISTS`, the folder is not empty; `DEMO_FAILED`, a command ended otherwise than told.
     """
+    if importlib.util.find_spec("trl") is None:
+        raise UsageError("DEMO_FAILED", "the demo trains a model", hint="install the train extra")
     if into.exists() and any(into.iterdir()):
         raise UsageError(
             "LEDGER_EXISTS", f"{into} is not empty", hint="name a new folder with --into"

@@ -602,3 +602,28 @@ def test_globals_are_the_documented_ones():
 def test_this_worlds_origin_is_not_the_tests_own():
     """The stranger's ledger in these tests has another origin than the user's, so mixing them shows."""
     assert ORIGIN != "example.com/tests"
+
+
+def test_an_answer_that_cannot_be_written_is_one_line(made):
+    """A full disk under stdout ends in one line on stderr and exit code 2, not in a traceback."""
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [
+                sys.executable,
+                "-P",
+                "-m",
+                "runners.cli.main",
+                "log",
+                "--json",
+                "--ledger",
+                str(made),
+            ],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+            text=True,
+        )
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == [
+        "error: the answer could not be written: No space left on device [OS_REFUSED]"
+    ]

@@ -240,3 +240,15 @@ def test_an_endless_entry_is_refused_before_it_is_read(folder):
     db.close()
     report = checked(folder)
     assert [(item.code, item.seq) for item in report.wrong] == [("ENTRY_TOO_LARGE", 2)]
+
+
+def test_a_root_key_that_handed_over_is_said(folder):
+    """Whoever pinned the root key of before a rotation is told that another one holds the office now."""
+    world = World()
+    old = key("root").id
+    world.add("root.rotated")
+    report = checked(world.write(folder), pinned_roots=frozenset([old]))
+    assert (report.verdict, report.trust) == ("verified", "pinned")
+    assert codes(report.warnings) == ["ROOT_ROTATED"]
+    new = world.chain.state.root_key
+    assert checked(folder, pinned_roots=frozenset([new])).warnings == []

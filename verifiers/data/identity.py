@@ -29,7 +29,6 @@ _VARIANTS = str.maketrans(
         "\u200b": None, "\u200c": None, "\u200d": None, "\u2060": None, "\ufeff": None, "\u00ad": None,
     }
 )  # fmt: skip
-_IDENTIFIER = re.compile(r"\S*[\d@]\S*|\S*://\S*|\bwww\.\S*")
 _RARE = re.compile(r"[\d@]|://|www\.")
 _WORD = re.compile(r"[^\W_]+")
 
@@ -87,9 +86,11 @@ def normalised(text: str) -> str:
 
 def masked(normal: str) -> str:
     """A normalised text's words, without any word that holds a digit, an address or a link."""
-    # most texts hold no identifier, and looking for its rarest letters first is six times faster
-    kept = _IDENTIFIER.sub(" ", normal) if _RARE.search(normal) else normal
-    return " ".join(_WORD.findall(kept))
+    # most texts hold no identifier: one search for its rarest letters spares the walk over the words,
+    # and a walk over words stays linear where one pattern over the text would not
+    if _RARE.search(normal):
+        normal = " ".join(word for word in normal.split() if not _RARE.search(word))
+    return " ".join(_WORD.findall(normal))
 
 
 def words(normal: str) -> list[str]:

@@ -39,7 +39,7 @@ def batch(record: Record, view: View) -> str | None:
     training = _training_rows(split_id, view)
     strangers = [row for row in rows if row not in training]
     expect("BATCH_ROWS", "rows that are not training rows of the split", strangers, [])
-    return "how many tokens of each batch were trained on"
+    return "that each batch was fed these rows, in this order, with so many trainable tokens"
 
 
 @lru_cache(maxsize=4)

@@ -110,3 +110,9 @@ def test_a_dialogue_case_is_its_question_and_reference():
     """The reference answer is a dialogue case's answer."""
     case = {"kind": "dialogue", "messages": [{"role": "user", "content": "x"}], "reference": "r"}
     assert (row_text(case).input, row_text(case).answer) == ("user: x", "r")
+
+
+def test_masking_a_long_word_takes_no_longer_than_reading_it():
+    """A word of a hundred thousand letters is masked at once: the walk over words is linear."""
+    text = "a" * 100_000 + " order 42"
+    assert masked(text) == "a" * 100_000 + " order"
