@@ -77,7 +77,7 @@ class Reading:
         Raises:
             UsageError: `REF_MALFORMED`, `REF_NOT_FOUND`, `REF_AMBIGUOUS`, `REF_KIND`.
         """
-        if name.startswith("@") and name[1:].isdecimal() and len(name) < 18:
+        if name.startswith("@") and name[1:].isdecimal() and name.isascii() and len(name) < 18:
             record = self.at(int(name[1:]))
         else:
             record = self._by_prefix(name)

@@ -177,7 +177,7 @@ def _named(result: ChainResult, store: SqliteStore, name: str) -> Record:
     Raises:
         UsageError: `REF_MALFORMED`, `REF_NOT_FOUND`, `REF_AMBIGUOUS`.
     """
-    if name.startswith("@") and name[1:].isdecimal() and len(name) < 18:
+    if name.startswith("@") and name[1:].isdecimal() and name.isascii() and len(name) < 18:
         seqs = [int(name[1:])]
     else:
         prefix = name.removeprefix("sha256:").lower()

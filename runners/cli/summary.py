@@ -71,7 +71,8 @@ def _phrase(name: str, value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{_item(value[key])} {key}" for key in sorted(value))
     text = _item(value)
-    return f"{name.replace('_', ' ')} {text}" if text[:1].isdigit() else text
+    bare = str(value).startswith(("sha256:", "ed25519:")) or text[:1].isdigit()
+    return f"{name.replace('_', ' ')} {text}" if bare else text
 
 
 def _item(value: Any) -> str:
