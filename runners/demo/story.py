@@ -175,8 +175,9 @@ class _Story:
         self.result["comparison"] = self.comparison
         beats = {
             "the base model (exact McNemar test)": right > base_right and p < SIGNIFICANT,
-            "the best constant answer": right / cases > float(lines["best_constant"]),
-            "the answerer that ignores the record": right / cases > float(lines["record_ignored"]),
+            "the best constant answer (by count)": right / cases > float(lines["best_constant"]),
+            "the answerer that ignores the record (by count, not tested)": right / cases
+            > float(lines["record_ignored"]),
         }
         self.result["beats"] = beats
         return [
