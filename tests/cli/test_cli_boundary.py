@@ -611,3 +611,22 @@ def test_an_answer_that_cannot_be_written_is_one_line(made):
     assert done.stderr.splitlines() == [
         "error: the answer could not be written: No space left on device [OS_REFUSED]"
     ]
+
+
+def test_an_interrupt_while_the_program_starts_is_one_line():
+    """A Ctrl-C that falls into the first imports is answered in one line with exit code 130."""
+    script = """
+import sys
+class Finger:
+    def find_spec(self, name, *_):
+        if name == "click":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Finger())
+from runners.cli.entry import main
+sys.exit(main())
+"""
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", script], capture_output=True, check=False, text=True
+    )
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr == "error: interrupted [INTERRUPTED]\n"
