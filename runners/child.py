@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 from ledger import canonical
 from ledger.errors import EvidenceError
 from runners.environment import child_environment, interpreter
+from runners.interrupts import first_is_a_wish
 from runners.protocol import MAX_LINE_BYTES, OUTCOMES, parse_line
 
 if TYPE_CHECKING:
@@ -92,8 +93,12 @@ def run_child(
         LedgerError: what `on_event` raised.
         KeyboardInterrupt: the second Ctrl-C.
     """
-    with log_path.open("ab") as log, _Child(module, log.fileno(), threads) as child:
-        watch = _Watch(stop_requested, grace_s)
+    with (
+        first_is_a_wish() as interrupted,
+        log_path.open("ab") as log,
+        _Child(module, log.fileno(), threads) as child,
+    ):
+        watch = _Watch(lambda: interrupted() or stop_requested(), grace_s)
         try:
             child.send(job)
             return _converse(child, on_event, watch)
