@@ -18,7 +18,7 @@ from runners.assess.config import LikelihoodSettings
 from runners.child import ChildExit, Event, Reply, run_child
 from runners.prepare.data import put_lines, read_lines
 from runners.prepare.shelf import model_folder
-from verifiers.data.identity import row_bytes
+from verifiers.data.identity import rows_bytes
 from verifiers.judgement import assemble
 from verifiers.judgement.judging import ORDERS, PARTS, likelihood_line
 from verifiers.replay.view import View
@@ -69,7 +69,7 @@ def transcribe(
     """What the subject answers to every case, recorded as an arm."""
     base = _base_model(ledger, subject)
     cases = read_lines(ledger, protocol.body["cases"])
-    (scratch / "cases.jsonl").write_bytes(b"".join(row_bytes(case) + b"\n" for case in cases))
+    (scratch / "cases.jsonl").write_bytes(rows_bytes(cases))
     settings = protocol.body["generation"]
     job = {
         "model": _model_job(base, place.shelf),
@@ -108,7 +108,7 @@ def judge(
     view = View(ledger, ledger.blobs)
     items = assemble.judge_items(protocol, arm, view)
     input_blob = put_lines(ledger, items)
-    (scratch / "items.jsonl").write_bytes(b"".join(row_bytes(item) + b"\n" for item in items))
+    (scratch / "items.jsonl").write_bytes(rows_bytes(items))
     settings = LikelihoodSettings()
     job = {
         "model": _model_job(model, place.shelf),

@@ -16,7 +16,7 @@ from runners.prepare.shelf import model_folder
 from runners.settings import load_object
 from runners.train.config import SftSettings
 from verifiers.data.hand_out import HandedOut, hand_out
-from verifiers.data.identity import row_bytes
+from verifiers.data.identity import rows_bytes
 
 if TYPE_CHECKING:
     from ledger.book import Ledger
@@ -95,7 +95,7 @@ def training_rows(ledger: Ledger, split: Record) -> list[HandedOut]:
 
 def write_rows(path: Path, rows: list[HandedOut]) -> None:
     """Rows as the child reads them: each line a chat row with its digest under `row`."""
-    path.write_bytes(b"".join(row_bytes({**item.row, "row": item.digest}) + b"\n" for item in rows))
+    path.write_bytes(rows_bytes({**item.row, "row": item.digest} for item in rows))
 
 
 def code_digests() -> dict[str, str]:

@@ -46,6 +46,11 @@ def row_bytes(row: Row) -> bytes:
     return orjson.dumps(row, option=orjson.OPT_SORT_KEYS)
 
 
+def rows_bytes(rows: Iterable[Any]) -> bytes:
+    """Rows as the bytes of a JSON-lines blob: one line each, every line ended."""
+    return b"".join(row_bytes(row) + b"\n" for row in rows)
+
+
 def row_digest(row: Row) -> str:
     """The digest of a row's deterministic JSON; what a split's assignment names it by."""
     return sha256(row_bytes(row))

@@ -6,7 +6,7 @@ from typing import Any
 
 from ledger.record import Record
 from verifiers.data import leakage, splits
-from verifiers.data.identity import row_bytes
+from verifiers.data.identity import rows_bytes
 from verifiers.data.rows import PARSER, ParsedRows, parse_rows
 from verifiers.replay.view import Replay, View, expect
 
@@ -38,10 +38,10 @@ def _from_sources(record: Record, view: View) -> None:
     parsed = parse_rows(
         data if data.endswith(b"\n") or not data else data + b"\n" for data in contents
     )
-    expect("DATASET_WRONG", "rows", view.bytes(body["rows"]), _lines(parsed.rows))
+    expect("DATASET_WRONG", "rows", view.bytes(body["rows"]), rows_bytes(parsed.rows))
     expect("DATASET_WRONG", "rejected", body["rejected"], len(parsed.rejects))
     expect("DATASET_WRONG", "reasons", body["reasons"], parsed.reasons)
-    rejects = _lines([reject.as_json() for reject in parsed.rejects])
+    rejects = rows_bytes([reject.as_json() for reject in parsed.rejects])
     expect("DATASET_WRONG", "rejects", _kept(body["rejects"], view), rejects)
 
 
@@ -89,7 +89,7 @@ def audit(record: Record, view: View) -> None:
     }
     for name, derived in claims.items():
         expect("AUDIT_WRONG", name, body[name], derived)
-    lines = _lines([item.as_json() for item in found.findings])
+    lines = rows_bytes([item.as_json() for item in found.findings])
     expect("AUDIT_WRONG", "findings", _kept(body["findings"], view), lines)
 
 
@@ -102,10 +102,6 @@ def rows_of_split(record: Record, view: View) -> ParsedRows:
 def _kept(blob: dict[str, Any] | None, view: View) -> bytes:
     """The lines of a blob that is left out where there are none."""
     return b"" if blob is None else view.bytes(blob)
-
-
-def _lines(rows: list[Any]) -> bytes:
-    return b"".join(row_bytes(row) + b"\n" for row in rows)
 
 
 REPLAYS: dict[str, Replay] = {

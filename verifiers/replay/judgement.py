@@ -6,7 +6,7 @@ from collections import Counter
 
 from ledger.digests import sha256
 from ledger.record import Record
-from verifiers.data.identity import dataset_identity, row_bytes, row_digest
+from verifiers.data.identity import dataset_identity, row_digest, rows_bytes
 from verifiers.data.rows import parse_rows
 from verifiers.data.splits import read_assignment
 from verifiers.judgement import assemble
@@ -83,11 +83,13 @@ def judge_pass(record: Record, view: View) -> str | None:
     with deriving("EVALUATION_WRONG"):
         if body["pass_kind"] == "direction":  # noqa: S105 - a kind of pass, no password
             items = assemble.judge_items(protocol_record, arm_record, view)
-            expect("EVALUATION_WRONG", "raw_input", view.bytes(body["raw_input"]), _lines(items))
+            expect(
+                "EVALUATION_WRONG", "raw_input", view.bytes(body["raw_input"]), rows_bytes(items)
+            )
         lines, undecided = assemble.verdicts_of(
             protocol_record, arm_record, assemble.raw_pass(record, view), view
         )
-    expect("EVALUATION_WRONG", "verdicts", view.bytes(body["verdicts"]), _lines(lines))
+    expect("EVALUATION_WRONG", "verdicts", view.bytes(body["verdicts"]), rows_bytes(lines))
     expect("EVALUATION_WRONG", "undecided", body["undecided"], undecided)
     return "which weights judged, and that they gave these numbers (a re-run would show it)"
 
@@ -103,7 +105,7 @@ def evaluation(record: Record, view: View) -> str | None:
         lines, counts = assemble.evaluation_of(
             view.ref(record, "protocol"), view.ref(record, "arm"), view.refs(record, "pass"), view
         )
-    expect("EVALUATION_WRONG", "outcomes", view.bytes(body["outcomes"]), _lines(lines))
+    expect("EVALUATION_WRONG", "outcomes", view.bytes(body["outcomes"]), rows_bytes(lines))
     for name, derived in counts.items():
         expect("EVALUATION_WRONG", name, body[name], derived)
     return None
@@ -123,10 +125,6 @@ def comparison(record: Record, view: View) -> str | None:
     for name, value in derived.items():
         expect("COMPARISON_WRONG", name, record.body[name], value)
     return None
-
-
-def _lines(rows: list[dict[str, object]]) -> bytes:
-    return b"".join(row_bytes(row) + b"\n" for row in rows)
 
 
 REPLAYS: dict[str, Replay] = {
