@@ -30,7 +30,8 @@ def main() -> int:
     stamp, wanted = folder / "installed.sha256", _stamp(options)
     if not (stamp.is_file() and stamp.read_text() == wanted and python.exists()):
         print(f"setting up {folder.name} (some minutes the first time)", file=sys.stderr)
-        venv.create(folder, with_pip=True)
+        if not _is_of_this_python(folder):
+            venv.create(folder, with_pip=True, clear=True)
         for command in _commands(python, options):
             status = subprocess.run(command, cwd=ROOT, stdout=sys.stderr, check=False).returncode
             if status:
@@ -39,6 +40,13 @@ def main() -> int:
         stamp.write_text(wanted)
     print(python)
     return 0
+
+
+def _is_of_this_python(folder: Path) -> bool:
+    """Whether there is an environment made with the version that runs now: it is then brought up to date."""
+    config = folder / "pyvenv.cfg"
+    version = f"version = {sys.version.split()[0]}"
+    return config.is_file() and version in config.read_text().splitlines()
 
 
 def _options() -> argparse.Namespace:
