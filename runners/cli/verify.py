@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -52,6 +52,12 @@ _MAX_SEAL_BYTES = 1_000_000
     help="A seal that the ledger must contain.",
 )
 @click.option(
+    "--since",
+    metavar="SIZE|last",
+    help="Check only what follows the newest snapshot among the first SIZE records; last: what the "
+    "seal given or this user's high-water file has seen, one of which must vouch for the rest.",
+)
+@click.option(
     "--workers",
     type=click.IntRange(min=1),
     metavar="N",
@@ -64,6 +70,7 @@ def verify(
     level: str,
     roots: tuple[str, ...],
     expect_seal: Path | None,
+    since: str | None,
     workers: int | None,
 ) -> None:
     """Check everything again from the bytes.
@@ -87,6 +94,7 @@ def verify(
                 pinned_roots=frozenset(roots),
                 expect_seal=note,
                 state_dir=app.state_dir,
+                since=_since(since),
                 workers=workers,
                 progress=_progress(bar),
             ),
@@ -112,6 +120,23 @@ def _check_roots(roots: tuple[str, ...]) -> None:
             raise UsageError(
                 "USAGE", f"{root[:80]!r} is no key id", field="--root", hint="see evidence key list"
             )
+
+
+def _since(text: str | None) -> int | Literal["last"] | None:
+    from ledger.errors import UsageError
+
+    if text is None:
+        return None
+    if text == "last":
+        return "last"
+    if not (text.isascii() and text.isdecimal() and len(text) < 18):
+        raise UsageError(
+            "USAGE",
+            f"{text[:80]!r} is no number of records",
+            field="--since",
+            hint="give a number of records, or last",
+        )
+    return int(text)
 
 
 def _check_seal(note: bytes) -> None:
@@ -166,6 +191,7 @@ def _lines(report: Report) -> list[str]:
         [
             ("level", report.level),
             ("records", f"{report.records:,}, {render.count(report.seals, 'seal')}"),
+            *_since_fields(report),
             ("root", report.root),
             ("trust", _trust(report)),
             ("rollback", report.rollback),
@@ -174,6 +200,13 @@ def _lines(report: Report) -> list[str]:
     )
     lines += _section("findings", report.findings)
     return lines + _section("warnings", report.warnings)
+
+
+def _since_fields(report: Report) -> list[tuple[str, object]]:
+    if not report.since:
+        return []
+    by = "nothing" if report.rollback == "unchecked" else report.rollback
+    return [("since", f"checked from seq {report.since:,} on; vouched for before it by: {by}")]
 
 
 def _trust(report: Report) -> str:

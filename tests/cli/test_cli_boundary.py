@@ -630,3 +630,17 @@ sys.exit(main())
     )
     assert (done.returncode, done.stdout) == (130, "")
     assert done.stderr == "error: interrupted [INTERRUPTED]\n"
+
+
+def test_verify_since_begins_at_the_snapshot_of_the_seal(made, tmp_path):
+    """Only what was added is checked, and the answer says what vouches for the rest."""
+    made("seal", "--out", tmp_path / "mine")
+    assert made("note", "@0", "later").code == 0
+    called = made.json("verify", "--since", "last", "--expect-seal", tmp_path / "mine")
+    assert called.result["since"] == called.result["records"] - 2
+    assert (
+        "vouched for before it by: expected seal found"
+        in made("verify", "--since", "last", "--expect-seal", tmp_path / "mine").out
+    )
+    refused = made.json("verify", "--since", "yesterday")
+    assert (refused.code, refused.error["field"]) == (2, "--since")
