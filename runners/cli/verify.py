@@ -53,9 +53,9 @@ _MAX_SEAL_BYTES = 1_000_000
 )
 @click.option(
     "--since",
-    metavar="SIZE|last",
-    help="Check only what follows the newest snapshot among the first SIZE records; last: what the "
-    "seal given or this user's high-water file has seen, one of which must vouch for the rest.",
+    metavar="SEAL|SIZE|last",
+    help="Check only what follows the newest snapshot under a seal that you kept (a file), among the "
+    "first SIZE records, or under what this user's high-water file saw last.",
 )
 @click.option(
     "--workers",
@@ -82,9 +82,11 @@ def verify(
     from verifiers.verify import verify as run
 
     _check_roots(roots)
-    note = None if expect_seal is None else _read_seal(expect_seal)
-    if note is not None:
-        _check_seal(note)
+    begin, kept = _since(since)
+    note = None if expect_seal is None else _read_seal(expect_seal, "--expect-seal")
+    if kept is not None and note is not None:
+        raise click.UsageError("--since with a seal's file is --expect-seal too: give it once")
+    note = note or kept
     with app.progress("verifying") as bar:
         report = run(
             app.ledger_path,
@@ -94,7 +96,7 @@ def verify(
                 pinned_roots=frozenset(roots),
                 expect_seal=note,
                 state_dir=app.state_dir,
-                since=_since(since),
+                since=begin,
                 workers=workers,
                 progress=_progress(bar),
             ),
@@ -122,39 +124,30 @@ def _check_roots(roots: tuple[str, ...]) -> None:
             )
 
 
-def _since(text: str | None) -> int | Literal["last"] | None:
-    from ledger.errors import UsageError
-
+def _since(text: str | None) -> tuple[int | Literal["last"] | None, bytes | None]:
+    """Where to begin, and the seal that was named for it."""
     if text is None:
-        return None
+        return None, None
     if text == "last":
-        return "last"
-    if not (text.isascii() and text.isdecimal() and len(text) < 18):
-        raise UsageError(
-            "USAGE",
-            f"{text[:80]!r} is no number of records",
-            field="--since",
-            hint="give a number of records, or last",
-        )
-    return int(text)
+        return "last", None
+    if text.isascii() and text.isdecimal() and len(text) < 18:
+        return int(text), None
+    return "last", _read_seal(Path(text), "--since")
 
 
-def _check_seal(note: bytes) -> None:
-    """A file that is no seal is the caller's mistake, not a finding about the ledger."""
+def _read_seal(path: Path, option: str) -> bytes:
+    """A seal's file; one that holds none is the caller's mistake, not a finding about the ledger."""
     from ledger import seals
+    from ledger.digests import open_regular
     from ledger.errors import UsageError
 
+    with open_regular(path) as stream:
+        note = stream.read(_MAX_SEAL_BYTES)
     try:
         seals.read_unverified(note)
     except EvidenceError as error:
-        raise UsageError("USAGE", f"no seal: {error.message}", field="--expect-seal") from None
-
-
-def _read_seal(path: Path) -> bytes:
-    from ledger.digests import open_regular
-
-    with open_regular(path) as stream:
-        return stream.read(_MAX_SEAL_BYTES)
+        raise UsageError("USAGE", f"no seal: {error.message}", field=option) from None
+    return note
 
 
 def _progress(bar: Progress) -> Callable[[str, int, int], None]:
