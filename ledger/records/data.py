@@ -85,6 +85,7 @@ class LeakageLevels(Model):
     normalised: Count
     masked: Count
     near_duplicate: Count
+    edited: Count = 0
     annotation: Count
 
 

@@ -29,8 +29,11 @@ _VARIANTS = str.maketrans(
         "\u200b": None, "\u200c": None, "\u200d": None, "\u2060": None, "\ufeff": None, "\u00ad": None,
     }
 )  # fmt: skip
-_RARE = re.compile(r"[\d@]|://|www\.")
+# where an identifier, an address or a link shows itself, and the rest of its word
+_RARE = re.compile(r"(?:[\d@]|://|www\.)\S*")
 _WORD = re.compile(r"[^\W_]+")
+# what stands between the words of an ASCII text, as a space each
+_GAPS = {code: " " for code in range(128) if not chr(code).isalnum()}
 
 
 @dataclass(frozen=True)
@@ -86,21 +89,35 @@ def row_text(row: Row) -> RowText:
 
 def normalised(text: str) -> str:
     """A text without differences of case, width, white space, quotes and dashes."""
+    if text.isascii():  # most texts; what is left out below has no effect on them
+        return " ".join(text.lower().split())
     return " ".join(unicodedata.normalize("NFKC", text).translate(_VARIANTS).casefold().split())
 
 
 def masked(normal: str) -> str:
     """A normalised text's words, without any word that holds a digit, an address or a link."""
-    # most texts hold no identifier: one search for its rarest letters spares the walk over the words,
-    # and a walk over words stays linear where one pattern over the text would not
-    if _RARE.search(normal):
-        normal = " ".join(word for word in normal.split() if not _RARE.search(word))
-    return " ".join(_WORD.findall(normal))
+    return " ".join(words(_without_identifiers(normal)))
 
 
 def words(normal: str) -> list[str]:
     """A normalised text's words, numbers included."""
+    if normal.isascii():
+        return normal.translate(_GAPS).split()
     return _WORD.findall(normal)
+
+
+def _without_identifiers(normal: str) -> str:
+    """The text without the words, as white space parts them, that hold an identifier's letters.
+
+    Each word is cut out from where the last one ended, so that the whole stays linear whatever its length.
+    """
+    kept: list[str] = []
+    begin = 0
+    for found in _RARE.finditer(normal):
+        start, end = found.span()
+        kept.append(normal[begin : normal.rfind(" ", begin, start) + 1 or begin])
+        begin = end
+    return "".join((*kept, normal[begin:])) if begin else normal
 
 
 def _said(turn: Mapping[str, Any]) -> str:

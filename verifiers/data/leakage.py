@@ -6,11 +6,15 @@ a validation row by a training row, a test row by either. Levels, from `identity
 - `exact`, `normalised`: input and answer are the same text;
 - `annotation`: the normalised input is the same, the answer another;
 - `masked`: the input is the same once words with digits are gone (and at least three words are left);
-- `near_duplicate`: inputs share at least half of their five-word runs.
+- `near_duplicate`: inputs share at least half of their five-word runs;
+- `edited`: inputs of five words and more share at least half of their two-word runs.
 
-The last three look at the input alone: a question that was seen is seen, whatever its answer was. Entities
-are counted apart: held-out rows whose value of a field also occurs before. A paraphrase in other words and
-a translation are not seen by any level.
+The last four look at the input alone: a question that was seen is seen, whatever its answer was. Entities
+are counted apart: held-out rows whose value of a field also occurs before. Rows of the past, those that earlier
+runs and protocols read, touch every held-out row in the same ways and are counted apart too. A paraphrase in
+other words and a translation are not seen by any level.
+
+`leakage/1` is the method without the level `edited`: audits that were recorded under it are derived under it.
 """
 
 from __future__ import annotations
@@ -18,23 +22,29 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from verifiers.data.identity import Row, masked, normalised, row_digest, row_text, words
 from verifiers.data.near_duplicates import (
-    BAND_ROWS,
-    BANDS,
+    FIVES,
+    PAIRS,
     SHINGLE_WORDS,
     THRESHOLD,
-    fingerprints,
-    first_near_duplicates,
+    Scheme,
+    fingerprints_of,
+    first_alike,
 )
 from verifiers.data.splits import ROLES, values
+from verifiers.data.word_runs import WordRuns, Words
 
-METHOD = "leakage/1"
-LEVELS = ("exact", "normalised", "masked", "near_duplicate", "annotation")
+METHOD = "leakage/2"
+LEVELS = ("exact", "normalised", "masked", "near_duplicate", "edited", "annotation")
 MIN_MASKED_WORDS = 3
 EXCERPT_CHARS = 160
+
+_TEXT_LEVELS = ("exact", "normalised", "masked", "annotation")
+_SCHEMES: dict[str, Scheme] = {"leakage/1": FIVES, METHOD: PAIRS}
+METHODS = tuple(_SCHEMES)
 
 
 @dataclass(frozen=True)
@@ -54,13 +64,25 @@ class Finding:
 
 
 @dataclass(frozen=True)
+class PastRow:
+    """A row that something in the ledger has read before, and as what: train, validation or test."""
+
+    role: str
+    row: Row
+
+
+@dataclass(frozen=True)
 class Audit:
-    """The counts of held-out rows touched, and one finding for each of them."""
+    """The counts of held-out rows touched, and one finding for each of them.
+
+    `history` counts by role and level, as `train/exact`, what rows of the past touch; None where no past was given.
+    """
 
     levels: dict[str, int]
     entities: dict[str, int]
     findings: list[Finding]
     settings: dict[str, int | str | list[str]]
+    history: dict[str, int] | None = None
 
     @property
     def pairs(self) -> int:
@@ -73,110 +95,185 @@ class Audit:
         return "findings" if self.findings else "clean"
 
 
-@dataclass(frozen=True)
-class _Prepared:
-    """A row with the texts that the levels compare."""
+class _Prepared(NamedTuple):
+    """A row with the texts that the levels compare; rows of a lower `rank` touch those of a higher one."""
 
-    digest: str
+    rank: int
     role: str
+    digest: str
     row: Row
     exact: str
     normal_input: str
     normal_answer: str
 
 
-def audit(rows: Iterable[Row], role_of: Mapping[str, str], entities: Sequence[str]) -> Audit:
+def audit(
+    rows: Iterable[Row],
+    role_of: Mapping[str, str],
+    entities: Sequence[str],
+    *,
+    past: Iterable[PastRow] | None = None,
+    method: str = METHOD,
+) -> Audit:
     """Look for held-out rows in what comes before them.
 
     Args:
         rows: the data set's rows.
         role_of: role by row digest, as a split assigns it.
         entities: fields whose values name people, orders and the like (`entity_fields` finds them).
+        past: rows that were read before; None to leave the past out.
+        method: one of `METHODS`.
 
     Raises:
         KeyError: a row has no role (a programming error: check the assignment first).
     """
     prepared = sorted(
-        (_prepare(row, role_of) for row in rows),
-        key=lambda row: (ROLES.index(row.role), row.digest),
+        (_of_split(row, role_of) for row in rows), key=lambda row: (row.rank, row.digest)
     )
-    findings = [*_equal_texts(prepared), *_near(prepared), *_entities(prepared, entities)]
+    findings = list(_touching(prepared, entities, method))
     counts = Counter(finding.level for finding in findings)
+    history = None
+    if past is not None:
+        before = list(_from_past(prepared, past, entities, method))
+        findings += before
+        history = _by_role(before)
+    levels = LEVELS if method == METHOD else tuple(name for name in LEVELS if name != "edited")
     return Audit(
-        levels={level: counts[level] for level in LEVELS},
+        levels={level: counts[level] for level in levels},
         entities={name: counts[f"entity:{name}"] for name in entities},
         findings=findings,
-        settings=_settings(entities),
+        settings=_settings(entities, _SCHEMES[method]),
+        history=history,
     )
 
 
 def entity_fields(rows: Iterable[Row]) -> list[str]:
     """Fields that name entities: those ending in `_id`, in the row or in its metadata, in name order."""
+    shapes = {(tuple(row), tuple(row.get("metadata") or ())) for row in rows}
     names: set[str] = set()
-    for row in rows:
-        names.update(name for name in row if name.endswith("_id"))
-        metadata = row.get("metadata")
-        if isinstance(metadata, Mapping):
-            names.update(f"metadata.{name}" for name in metadata if str(name).endswith("_id"))
+    for fields, metadata in shapes:
+        names.update(name for name in fields if name.endswith("_id"))
+        names.update(f"metadata.{name}" for name in metadata if str(name).endswith("_id"))
     return sorted(names)
 
 
-def _prepare(row: Row, role_of: Mapping[str, str]) -> _Prepared:
+def _of_split(row: Row, role_of: Mapping[str, str]) -> _Prepared:
     digest = row_digest(row)
+    role = role_of[digest]
+    return _prepare(row, digest, role, ROLES.index(role))
+
+
+def _prepare(row: Row, digest: str, role: str, rank: int) -> _Prepared:
     text = row_text(row)
-    exact = f"{text.input}\0{text.answer}"
     return _Prepared(
-        digest, role_of[digest], row, exact, normalised(text.input), normalised(text.answer)
+        rank,
+        role,
+        digest,
+        row,
+        f"{text.input}\0{text.answer}",
+        normalised(text.input),
+        normalised(text.answer),
     )
 
 
-def _keys(row: _Prepared) -> Iterator[tuple[str, str]]:
-    yield "exact", row.exact
-    yield "normalised", f"{row.normal_input}\0{row.normal_answer}"
-    hidden = masked(row.normal_input)
-    if hidden.count(" ") + 1 >= MIN_MASKED_WORDS:
-        yield "masked", hidden
+def _from_past(
+    prepared: Sequence[_Prepared], past: Iterable[PastRow], entities: Sequence[str], method: str
+) -> Iterator[Finding]:
+    """What each role of the past touches of all held-out rows, whatever their role is now."""
+    held_out = [row._replace(rank=1) for row in prepared if row.rank > 0]
+    by_role: dict[str, dict[str, Row]] = {role: {} for role in ROLES}
+    for item in past:
+        by_role[item.role].setdefault(row_digest(item.row), item.row)
+    for role, rows in by_role.items():
+        if rows and held_out:
+            before = [
+                _prepare(row, digest, f"past {role}", 0) for digest, row in sorted(rows.items())
+            ]
+            yield from _touching([*before, *held_out], entities, method)
+
+
+def _by_role(findings: Iterable[Finding]) -> dict[str, int]:
+    counts = Counter(
+        f"{finding.other_role.removeprefix('past ')}/{finding.level}" for finding in findings
+    )
+    return dict(sorted(counts.items()))
+
+
+def _touching(
+    prepared: Sequence[_Prepared], entities: Sequence[str], method: str
+) -> Iterator[Finding]:
+    """Findings among rows that come in the order of their ranks."""
+    yield from _equal_texts(prepared)
+    yield from _alike(prepared, method)
+    yield from _entities(prepared, entities)
 
 
 def _equal_texts(prepared: Sequence[_Prepared]) -> Iterator[Finding]:
-    """Rows come in the order train, validation, test, so whatever was met first is what touches."""
-    first: dict[tuple[str, str], _Prepared] = {}
-    answers: dict[str, dict[str, _Prepared]] = {}
+    """Rows come in the order of their ranks, so whatever was met first is what touches."""
+    exact: dict[str, _Prepared] = {}
+    hidden: dict[str, _Prepared] = {}
+    inputs: dict[str, _Prepared] = {}
+    answers: dict[str, list[_Prepared]] = {}
     for row in prepared:
-        for level, key in _keys(row):
-            other = first.setdefault((level, key), row)
-            if other.role != row.role:
-                yield _finding(level, row, other, row.normal_input)
-        known = answers.setdefault(row.normal_input, {})
-        for answer, other in known.items():
-            if answer != row.normal_answer and other.role != row.role:
-                yield _finding(
-                    "annotation", row, other, f"{other.normal_answer} | {row.normal_answer}"
-                )
-                break
-        known.setdefault(row.normal_answer, row)
+        first = inputs.setdefault(row.normal_input, row)
+        same, differs = row, row
+        if first is not row:
+            same, differs = _same_input(row, answers.setdefault(row.normal_input, [first]))
+        hides = masked(row.normal_input)
+        template = (
+            hidden.setdefault(hides, row) if hides.count(" ") + 1 >= MIN_MASKED_WORDS else row
+        )
+        met = (exact.setdefault(row.exact, row), same, template, differs)
+        for level, other in zip(_TEXT_LEVELS, met, strict=True):
+            if other.rank != row.rank:
+                yield _finding(level, row, other, _excerpt(level, row, other))
 
 
-def _near(prepared: Sequence[_Prepared]) -> Iterator[Finding]:
-    """Rows come in the order of the roles, so the rows before a role are a prefix."""
-    prints = fingerprints([words(row.normal_input) for row in prepared])
-    for role in ROLES[1:]:
-        ours = [index for index, row in enumerate(prepared) if row.role == role]
-        found = first_near_duplicates(prints, ours, range(ours[0] if ours else 0))
-        for index, (other, similarity) in sorted(found.items()):
-            detail = f"jaccard {similarity:.3f}: {prepared[index].normal_input}"
-            yield _finding("near_duplicate", prepared[index], prepared[other], detail)
+def _same_input(row: _Prepared, known: list[_Prepared]) -> tuple[_Prepared, _Prepared]:
+    """Of the rows that ask the same, the first with this answer and the first of another rank with another."""
+    same = next((other for other in known if other.normal_answer == row.normal_answer), None)
+    differs = (other for other in known if other is not same and other.rank != row.rank)
+    found = same or row, next(differs, row)
+    if same is None:
+        known.append(row)
+    return found
+
+
+def _excerpt(level: str, row: _Prepared, other: _Prepared) -> str:
+    if level == "annotation":
+        return f"{other.normal_answer} | {row.normal_answer}"
+    return row.normal_input
+
+
+def _alike(prepared: Sequence[_Prepared], method: str) -> Iterator[Finding]:
+    """Rows come in the order of the ranks, so the rows before a rank are a prefix."""
+    scheme = _SCHEMES[method]
+    numbered = Words.of(words(row.normal_input) for row in prepared)
+    measures: dict[str, WordRuns] = {"near_duplicate": numbered.runs(SHINGLE_WORDS)}
+    if method == METHOD:
+        measures["edited"] = numbered.runs(scheme.run_words)
+    hashed = measures.get("edited", measures["near_duplicate"])
+    prints = fingerprints_of(hashed, scheme)
+    for rank in sorted({row.rank for row in prepared})[1:] or ():
+        ours = [index for index, row in enumerate(prepared) if row.rank == rank]
+        found = first_alike(prints, measures, ours, range(ours[0]))
+        for level, pairs in found.items():
+            for index, (other, similarity) in sorted(pairs.items()):
+                detail = f"jaccard {similarity:.3f}: {prepared[index].normal_input}"
+                yield _finding(level, prepared[index], prepared[other], detail)
 
 
 def _entities(prepared: Sequence[_Prepared], names: Sequence[str]) -> Iterator[Finding]:
     for name in names:
         first: dict[str, _Prepared] = {}
         for row in prepared:
-            shared = [value for value in values(row.row, name) if value in first]
-            touching = [value for value in shared if first[value].role != row.role]
-            if touching:
-                yield _finding(f"entity:{name}", row, first[touching[0]], touching[0])
-            for value in values(row.row, name):
+            own = values(row.row, name)
+            for value in own:
+                other = first.get(value)
+                if other is not None and other.rank != row.rank:
+                    yield _finding(f"entity:{name}", row, other, value)
+                    break
+            for value in own:
                 first.setdefault(value, row)
 
 
@@ -184,12 +281,14 @@ def _finding(level: str, row: _Prepared, other: _Prepared, detail: str) -> Findi
     return Finding(level, row.digest, row.role, other.digest, other.role, detail[:EXCERPT_CHARS])
 
 
-def _settings(entities: Sequence[str]) -> dict[str, Any]:
+def _settings(entities: Sequence[str], scheme: Scheme) -> dict[str, Any]:
+    hashed = {} if scheme is FIVES else {"hashed_words": scheme.run_words}
     return {
-        "bands": BANDS,
-        "band_rows": BAND_ROWS,
+        "bands": scheme.bands,
+        "band_rows": scheme.band_rows,
         "entities": list(entities),
         "min_masked_words": MIN_MASKED_WORDS,
         "shingle_words": SHINGLE_WORDS,
         "threshold": str(THRESHOLD),
+        **hashed,
     }

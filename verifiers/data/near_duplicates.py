@@ -1,10 +1,14 @@
-"""Pairs of texts that share most of their five-word runs: found by MinHash, confirmed exactly.
+"""Pairs of texts that share much of their word runs: found by MinHash, confirmed exactly.
 
 Candidates come from MinHash with banding (Broder 1997; Leskovec, Rajaraman, Ullman, *Mining of Massive
-Datasets*, chapter 3): 42 bands of 3 rows find a pair of Jaccard similarity 0.5 with probability
-1 - (1 - 0.5^3)^42 = 0.996, of 0.6 with 0.99997. Each candidate is then compared shingle by shingle, so a
-reported pair is never a guess. Written out in numpy, because whoever verifies an audit years later may not
-depend on a library's choice of hash.
+Datasets*, chapter 3): b bands of r rows find a pair of Jaccard similarity s with probability
+1 - (1 - s^r)^b. Each candidate is then compared run by run, so a reported pair is never a guess. Written out
+in numpy, because whoever verifies an audit years later may not depend on a library's choice of hash.
+
+Two schemes. `FIVES` hashes five-word runs in 42 bands of 3: a pair of similarity 0.5 is found with probability
+0.996, of 0.6 with 0.99997. `PAIRS` hashes two-word runs in 42 bands of 4: 0.93 at 0.5, 0.98 at 0.55, 0.997 at 0.6.
+A changed word costs five five-word runs and two two-word runs, so edited texts are looked for by the second; texts
+that share half of their five-word runs share well over half of their two-word runs and are found by it as well.
 """
 
 from __future__ import annotations
@@ -15,164 +19,218 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from verifiers.data.word_runs import U64, Index, WordRuns, Words, mix
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 SHINGLE_WORDS = 5
-BANDS = 42
-BAND_ROWS = 3
 THRESHOLD = 0.5
 MAX_BUCKET = 200
 MAX_CONFIRMED = 256
 
 _SEED = 0x5EED
-_CHUNK_SHINGLES = 1 << 18
+_CHUNK_RUNS = 1 << 18
+_CHUNK_TEXTS = 4096
+_FILTER_BITS = np.uint64((1 << 20) - 1)
 
 _U32 = NDArray[np.uint32]
-_U64 = NDArray[np.uint64]
-_Index = NDArray[np.int64]
+Found = dict[int, tuple[int, float]]
+"""Held-out index -> (earlier index, similarity)."""
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """Which runs are hashed, and into how many bands of how many rows."""
+
+    run_words: int
+    bands: int
+    band_rows: int
+
+
+FIVES = Scheme(run_words=SHINGLE_WORDS, bands=42, band_rows=3)
+PAIRS = Scheme(run_words=2, bands=42, band_rows=4)
 
 
 @dataclass(frozen=True)
 class Fingerprints:
-    """Texts as shingles and band keys.
+    """Texts as runs and band keys.
 
-    `shingles` holds all texts' five-word runs one after the other; text i has those from `starts[i]` to
-    `starts[i + 1]`. `keys` has shape (texts, bands); the keys of a text without a run mean nothing.
+    `keys` has shape (bands, texts); the keys of a text without a run mean nothing.
     """
 
-    shingles: _U64
-    starts: _Index
-    keys: _U64
+    runs: WordRuns
+    keys: U64
 
     def jaccard(self, one: int, other: int) -> float:
         """The share of common runs in all runs of two texts; 0 where neither has one."""
-        first, second = self._distinct(one), self._distinct(other)
-        common = np.intersect1d(first, second, assume_unique=True).size
-        union = first.size + second.size - common
-        return common / union if union else 0.0
-
-    def with_runs(self, chosen: Iterable[int]) -> _Index:
-        """Those of the chosen texts that have at least one run."""
-        index = np.fromiter(chosen, np.int64)
-        return index[self.starts[index + 1] > self.starts[index]]
-
-    def _distinct(self, text: int) -> _U64:
-        return np.unique(self.shingles[self.starts[text] : self.starts[text + 1]])
+        return self.runs.jaccard(one, other)
 
 
-def fingerprints(texts: Sequence[list[str]]) -> Fingerprints:
+def fingerprints(texts: Sequence[list[str]], scheme: Scheme = FIVES) -> Fingerprints:
     """Fingerprints of texts, each given as a list of words."""
-    shingles, starts = _shingles(texts)
-    return Fingerprints(shingles, starts, _band_keys(shingles, starts))
+    return fingerprints_of(Words.of(texts).runs(scheme.run_words), scheme)
+
+
+def fingerprints_of(runs: WordRuns, scheme: Scheme) -> Fingerprints:
+    """Fingerprints of texts given as their runs."""
+    return Fingerprints(runs, _band_keys(runs, scheme))
 
 
 def first_near_duplicates(
     prints: Fingerprints, held_out: Iterable[int], before: Iterable[int]
-) -> dict[int, tuple[int, float]]:
-    """For each held-out text that has one: a similar earlier text and the pair's Jaccard similarity.
+) -> Found:
+    """For each held-out text that has one: a similar earlier text and the pair's Jaccard similarity."""
+    return first_alike(prints, {"runs": prints.runs}, held_out, before)["runs"]
 
-    Texts of fewer than five words have no run and no near duplicate. Among a text's candidates the 256
-    that share most bands are compared; a bucket with more than 200 earlier texts gives its first 200.
+
+def first_alike(
+    prints: Fingerprints,
+    measures: Mapping[str, WordRuns],
+    held_out: Iterable[int],
+    before: Iterable[int],
+) -> dict[str, Found]:
+    """For each measure and each held-out text: an earlier text that shares at least half of their runs.
+
+    Texts without a run by every measure are left out. Among a text's candidates the 256 that share most bands
+    are compared; a bucket with more than 200 earlier texts gives its first 200.
 
     Args:
-        prints: fingerprints of all texts.
+        prints: fingerprints of all texts, by which candidates are found.
+        measures: name -> the runs that are compared.
         held_out: indices of the texts to look for.
         before: indices of the texts to look in.
-
-    Returns:
-        Held-out index -> (earlier index, similarity of at least 0.5).
     """
-    found: dict[int, tuple[int, float]] = {}
-    tried: dict[int, int] = {}
-    for one, other in _candidates(
-        prints.keys, prints.with_runs(held_out), prints.with_runs(before)
-    ):
-        if one in found or tried.get(one, 0) >= MAX_CONFIRMED:
-            continue
-        tried[one] = tried.get(one, 0) + 1
-        similarity = prints.jaccard(one, other)
-        if similarity >= THRESHOLD:
-            found[one] = (other, similarity)
+    found: dict[str, Found] = {name: {} for name in measures}
+    ours, theirs = (_measurable(measures, chosen) for chosen in (held_out, before))
+    for first in range(0, ours.size, _CHUNK_TEXTS):
+        part = ours[first : first + _CHUNK_TEXTS]
+        for one, others in _candidates(prints.keys, part, theirs):
+            _confirm(measures, one, others[:MAX_CONFIRMED], found)
     return found
 
 
-def _shingles(texts: Sequence[list[str]]) -> tuple[_U64, _Index]:
-    """All texts' five-word runs as 64-bit numbers, and where each text's begin."""
-    vocabulary: dict[str, int] = {}
-    flat = [vocabulary.setdefault(word, len(vocabulary) + 1) for text in texts for word in text]
-    numbers = np.array(flat, np.uint64)
-    lengths = np.array([len(text) for text in texts], np.int64)
-    ends = np.cumsum(lengths)
-    runs = np.zeros(max(numbers.size - SHINGLE_WORDS + 1, 0), np.uint64)
-    for place in range(SHINGLE_WORDS):
-        runs = _mix(runs ^ numbers[place : place + runs.size])
-    last_word = np.repeat(ends, lengths)[: runs.size]
-    within = np.arange(runs.size) + SHINGLE_WORDS <= last_word
-    starts = np.concatenate([[0], np.cumsum(np.maximum(lengths - SHINGLE_WORDS + 1, 0))])
-    return runs[within], starts.astype(np.int64)
+def alike_pairs(
+    prints: Fingerprints, measures: Mapping[str, WordRuns], chosen: Iterable[int]
+) -> Iterator[tuple[int, int]]:
+    """Pairs of texts that share at least half of their runs by some measure: enough of them to join all.
+
+    A pair whose two texts are joined already, by pairs given before, is not compared.
+    """
+    texts = _measurable(measures, chosen)
+    root = list(range(prints.runs.starts.size))
+    for first in range(0, texts.size, _CHUNK_TEXTS):
+        part = texts[first : first + _CHUNK_TEXTS]
+        for one, others in _candidates(prints.keys, part, texts[: first + part.size]):
+            for other in others:
+                low, high = sorted((_root(root, one), _root(root, other)))
+                if low != high and _alike(measures, one, other):
+                    root[high] = low
+                    yield one, other
 
 
-def _mix(value: _U64) -> _U64:
-    """The finalizer of splitmix64 (Steele, Lea, Flood 2014): a bijection that spreads every bit."""
-    value = value + np.uint64(0x9E3779B97F4A7C15)
-    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return value ^ (value >> np.uint64(31))
+def _root(root: list[int], text: int) -> int:
+    while root[text] != text:
+        root[text] = root[root[text]]
+        text = root[text]
+    return text
 
 
-def _band_keys(shingles: _U64, starts: _Index) -> _U64:
-    """One 64-bit key for each text and band, computed over a bounded number of shingles at a time."""
-    keys = np.zeros((starts.size - 1, BANDS), np.uint64)
+def _alike(measures: Mapping[str, WordRuns], one: int, other: int) -> bool:
+    return any(runs.jaccard(one, other) >= THRESHOLD for runs in measures.values())
+
+
+def _confirm(
+    measures: Mapping[str, WordRuns], one: int, others: list[int], found: dict[str, Found]
+) -> None:
+    for name, runs in measures.items():
+        for other in others:
+            similarity = runs.jaccard(one, other)
+            if similarity >= THRESHOLD:
+                found[name][one] = (other, similarity)
+                break
+
+
+def _measurable(measures: Mapping[str, WordRuns], chosen: Iterable[int]) -> Index:
+    index = np.fromiter(chosen, np.int64)
+    for runs in measures.values():
+        index = runs.having(index)
+    return index
+
+
+def _band_keys(runs: WordRuns, scheme: Scheme) -> U64:
+    """One 64-bit key for each band and text, computed over a bounded number of runs at a time."""
+    starts = runs.starts
+    keys = np.zeros((scheme.bands, starts.size - 1), np.uint64)
     full = np.flatnonzero(np.diff(starts))
-    folded = (shingles ^ (shingles >> np.uint64(32))).astype(np.uint32)
+    folded = (runs.numbers ^ (runs.numbers >> np.uint64(32))).astype(np.uint32)
     first = 0
     while first < full.size:
-        limit = starts[full[first]] + _CHUNK_SHINGLES
+        limit = starts[full[first]] + _CHUNK_RUNS
         last = max(int(np.searchsorted(starts[full + 1], limit, "right")), first + 1)
         chosen = full[first:last]
         begin, end = starts[chosen[0]], starts[chosen[-1] + 1]
-        keys[chosen] = _keys_of(folded[begin:end], starts[chosen] - begin)
+        keys[:, chosen] = _keys_of(folded[begin:end], starts[chosen] - begin, scheme)
         first = last
     return keys
 
 
-def _keys_of(folded: _U32, starts: _Index) -> _U64:
-    keys = np.zeros((starts.size, BANDS), np.uint64)
-    for row, (factor, offset) in enumerate(_permutations()):
-        lowest = np.minimum.reduceat(folded * factor + offset, starts).astype(np.uint64)
-        keys[:, row // BAND_ROWS] = _mix(keys[:, row // BAND_ROWS] ^ lowest)
+def _keys_of(folded: _U32, starts: Index, scheme: Scheme) -> U64:
+    keys = np.zeros((scheme.bands, starts.size), np.uint64)
+    spread = np.empty_like(folded)
+    for row, (factor, offset) in enumerate(_permutations(scheme)):
+        np.multiply(folded, factor, out=spread)
+        np.add(spread, offset, out=spread)
+        lowest = np.minimum.reduceat(spread, starts).astype(np.uint64)
+        band = row // scheme.band_rows
+        keys[band] = mix(keys[band] ^ lowest)
     return keys
 
 
-def _permutations() -> list[tuple[np.uint32, np.uint32]]:
+def _permutations(scheme: Scheme) -> list[tuple[np.uint32, np.uint32]]:
     """Odd factors and offsets of x -> a·x + b modulo 2^32, one pair for each row of each band."""
-    numbers = _mix(np.arange(1, 2 * BANDS * BAND_ROWS + 1, dtype=np.uint64) + np.uint64(_SEED))
+    count = scheme.bands * scheme.band_rows
+    numbers = mix(np.arange(1, 2 * count + 1, dtype=np.uint64) + np.uint64(_SEED))
     halves = (numbers >> np.uint64(32)).astype(np.uint32)
     pairs = zip(halves[::2], halves[1::2], strict=True)
     return [(factor | np.uint32(1), offset) for factor, offset in pairs]
 
 
-def _candidates(keys: _U64, ours: _Index, theirs: _Index) -> list[tuple[int, int]]:
-    """Pairs that share a band, each held-out text's pairs with most shared bands first."""
+def _candidates(keys: U64, ours: Index, theirs: Index) -> Iterator[tuple[int, list[int]]]:
+    """Each of our texts that shares a band with some of theirs, those that share most bands first."""
     if not (ours.size and theirs.size):
-        return []
-    found = [_matches(keys[ours, band], keys[theirs, band]) for band in range(BANDS)]
+        return
+    found = [_matches(band[ours], band[theirs]) for band in keys]
     pairs, shared = np.unique(np.concatenate(found), return_counts=True)
+    if not pairs.size:
+        return
     one, other = ours[pairs >> 32], theirs[pairs & 0xFFFFFFFF]
     order = np.lexsort((other, -shared, one))
-    return list(zip(one[order].tolist(), other[order].tolist(), strict=True))
+    one, other = one[order], other[order]
+    begins = np.flatnonzero(np.diff(one, prepend=-1))
+    for begin, end in zip(begins.tolist(), [*begins[1:].tolist(), one.size], strict=True):
+        yield int(one[begin]), other[begin:end].tolist()
 
 
-def _matches(ours: _U64, theirs: _U64) -> _Index:
-    """Pairs with equal keys, each as one number: place in ours · 2^32 + place in theirs."""
-    order = np.argsort(theirs, kind="stable")
+def _matches(ours: U64, theirs: U64) -> Index:
+    """Pairs with equal keys, each as one number: place in ours · 2^32 + place in theirs.
+
+    Most keys occur on one side only: a table of their lowest bits leaves few to sort.
+    """
+    rows = np.flatnonzero(_present(theirs)[ours & _FILTER_BITS])
+    places = np.flatnonzero(_present(ours)[theirs & _FILTER_BITS])
+    order = places[np.argsort(theirs[places], kind="stable")]
     ranked = theirs[order]
-    left = np.searchsorted(ranked, ours, "left")
-    sizes = np.minimum(np.searchsorted(ranked, ours, "right") - left, MAX_BUCKET)
-    rows = np.repeat(np.arange(ours.size, dtype=np.int64), sizes)
-    places = (
-        np.arange(rows.size) - np.repeat(np.cumsum(sizes) - sizes, sizes) + np.repeat(left, sizes)
-    )
-    pairs: _Index = (rows << 32) + order[places]
+    wanted = ours[rows]
+    left = np.searchsorted(ranked, wanted, "left")
+    sizes = np.minimum(np.searchsorted(ranked, wanted, "right") - left, MAX_BUCKET)
+    repeated = np.repeat(rows, sizes)
+    within = np.arange(repeated.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    pairs: Index = (repeated << 32) + order[within + np.repeat(left, sizes)]
     return pairs
+
+
+def _present(keys: U64) -> NDArray[np.bool_]:
+    table = np.zeros(int(_FILTER_BITS) + 1, np.bool_)
+    table[keys & _FILTER_BITS] = True
+    return table

@@ -41,12 +41,19 @@ class Split:
 
 def values(row: Row, name: str) -> tuple[str, ...]:
     """A row's values in a field: none, one, or several of a list. `metadata.x` looks inside `metadata`."""
-    value: Any = row
-    for part in name.split("."):
-        value = value.get(part) if isinstance(value, Mapping) else None
+    value: Any = row.get(name) if "." not in name else _inside(row, name)
+    if type(value) is str:
+        return (value,)
     if value is None:
         return ()
     return tuple(map(str, value)) if isinstance(value, list) else (str(value),)
+
+
+def _inside(row: Row, name: str) -> Any:
+    value: Any = row
+    for part in name.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
 
 
 def split_by_fractions(

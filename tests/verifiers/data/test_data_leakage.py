@@ -8,9 +8,11 @@ import random
 import pytest
 from desk_world import chat_row
 
+from ledger.digests import sha256
 from runners.prepare.tau2 import source_dir
-from verifiers.data.identity import row_digest
-from verifiers.data.leakage import LEVELS, audit, entity_fields
+
+from verifiers.data.identity import row_bytes, row_digest
+from verifiers.data.leakage import LEVELS, METHODS, PastRow, audit, entity_fields
 from verifiers.data.splits import split_by_fractions
 
 LONG = "please send the blue lamp that I ordered last week to my sister in the old town"
@@ -31,11 +33,12 @@ def counts(**given):
 TRAIN = chat_row("a", question=LONG, answer="Sure.")
 
 PLANTED = [
-    ("the same text", chat_row("b", question=LONG, answer="Sure."), counts(exact=1, normalised=1, masked=1, near_duplicate=1)),
-    ("other case and spacing", chat_row("b", question=LONG.upper().replace(" ", "  "), answer="SURE."), counts(normalised=1, masked=1, near_duplicate=1)),
-    ("another answer", chat_row("b", question=LONG, answer="No."), counts(masked=1, near_duplicate=1, annotation=1)),
-    ("an id added", chat_row("b", question=f"{LONG} #W17", answer="Sure."), counts(masked=1, near_duplicate=1)),
-    ("a word changed at the end", chat_row("b", question=LONG.replace("town", "city"), answer="Sure."), counts(near_duplicate=1)),
+    ("the same text", chat_row("b", question=LONG, answer="Sure."), counts(exact=1, normalised=1, masked=1, near_duplicate=1, edited=1)),
+    ("other case and spacing", chat_row("b", question=LONG.upper().replace(" ", "  "), answer="SURE."), counts(normalised=1, masked=1, near_duplicate=1, edited=1)),
+    ("another answer", chat_row("b", question=LONG, answer="No."), counts(masked=1, near_duplicate=1, edited=1, annotation=1)),
+    ("an id added", chat_row("b", question=f"{LONG} #W17", answer="Sure."), counts(masked=1, near_duplicate=1, edited=1)),
+    ("a word changed at the end", chat_row("b", question=LONG.replace("town", "city"), answer="Sure."), counts(near_duplicate=1, edited=1)),
+    ("a word changed in the middle", chat_row("b", question=LONG.replace("ordered", "bought"), answer="Sure."), counts(edited=1)),
     ("other words", chat_row("b", question="may I return these shoes for a refund to my card", answer="Sure."), counts()),
     ("the same answer alone", chat_row("b", question="so would you do it or not", answer="Sure."), counts()),
 ]  # fmt: skip
@@ -86,7 +89,7 @@ def test_each_held_out_row_counts_once_a_level():
     """Three training copies of one test row are one row touched."""
     copies = [chat_row(f"c{n}", question=LONG, answer="Sure.") for n in range(3)]
     found = audited(*((row, "train") for row in copies), (TRAIN, "test"))
-    assert found.levels == counts(exact=1, normalised=1, masked=1, near_duplicate=1)
+    assert found.levels == counts(exact=1, normalised=1, masked=1, near_duplicate=1, edited=1)
 
 
 def test_entities_are_counted_by_field():
@@ -127,6 +130,38 @@ def test_a_finding_as_a_line():
     line = item.as_json()
     assert set(line) == {"level", "held_out", "held_out_role", "other", "other_role", "detail"}
     assert len(line["detail"]) <= 160
+
+
+def test_an_audit_of_the_first_method_is_derived_as_it_was():
+    """Under `leakage/1` there is no level of edited texts, and the findings and settings are those of then."""
+    rows = [chat_row(f"r{n}", f"{LONG} {n % 7} times", str(n % 3)) for n in range(40)]
+    split = split_by_fractions(rows, [], [6, 2, 2], seed=3)
+    then = audit(rows, split.role_of, [], method=METHODS[0])
+    assert then.levels == {
+        "exact": 12, "normalised": 12, "masked": 16, "near_duplicate": 16, "annotation": 16,
+    }  # fmt: skip
+    assert then.settings["band_rows"] == 3
+    lines = b"".join(row_bytes(item.as_json()) for item in then.findings)
+    assert sha256(lines)[:15] == "sha256:5565bd83"
+
+
+def test_rows_of_the_past_touch_every_held_out_row():
+    """What an earlier run trained on counts under its role, whatever the split says; training rows are not looked at."""
+    old = chat_row("old", LONG, "Sure.", customer_id="ann")
+    kept = chat_row("kept", "quite another thing altogether", "Yes.", customer_id="eve")
+    fresh = chat_row("new", LONG.upper(), "Sure.", customer_id="ann")
+    roles = {row_digest(kept): "train", row_digest(fresh): "test"}
+    past = [PastRow("train", old), PastRow("test", kept)]
+    found = audit([kept, fresh], roles, ["customer_id"], past=past)
+    assert set(found.levels.values()) == {0}
+    assert found.history == {
+        "train/edited": 1, "train/entity:customer_id": 1, "train/masked": 1,
+        "train/near_duplicate": 1, "train/normalised": 1,
+    }  # fmt: skip
+    assert {item.other_role for item in found.findings} == {"past train"}
+    assert found.verdict == "findings"
+    assert audit([kept, fresh], roles, [], past=[]).history == {}
+    assert audit([kept, fresh], roles, []).history is None
 
 
 @pytest.mark.parametrize(("domain", "near"), [("retail", 10), ("airline", 1)])
