@@ -669,6 +669,10 @@ CODES: dict[str, Code] = {
         "a row that declares itself held out was about to be trained on",
         "take it out of the training role: evidence data split",
     ),
+    "SOURCE_UNREADABLE": Code(
+        "a file is not of the form that its name or its record says, and none of it is taken",
+        "write it again as JSON lines, a JSON list, Parquet or a data set saved to disk",
+    ),
     "DATASET_EMPTY": Code(
         "no row of the source was accepted", "look at the reasons and mend the file"
     ),

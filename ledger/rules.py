@@ -89,7 +89,10 @@ _ROWS = (
     Rule(
         "leakage.audited",
         ("ingest",),
-        {"split": one("split.declared", by="evidence data split DATASET")},
+        {
+            "split": one("split.declared", by="evidence data split DATASET"),
+            "history": any_number("split.declared", "protocol.registered"),
+        },
     ),
     Rule(
         "leakage.accepted",

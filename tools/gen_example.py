@@ -28,7 +28,7 @@ from ledger.ed25519 import PrivateKey  # noqa: E402
 from ledger.record import Record  # noqa: E402
 from runners.assess import evaluate, promote, protocols  # noqa: E402
 from runners.assess.config import GenerationSettings  # noqa: E402
-from runners.prepare import data, register  # noqa: E402
+from runners.prepare import data, divide, register  # noqa: E402
 from runners.train import plans, supervisor  # noqa: E402
 from runners.train.config import SftSettings  # noqa: E402
 from verifiers.verify import Options, verify  # noqa: E402
@@ -134,8 +134,8 @@ def _data(ledger: Ledger, scratch: Path) -> Record:
     rows = small_job.write_lines(scratch / "rows.jsonl", small_job.small_rows())
     note = data.SourceNote(licence="CC0-1.0", origin="made by the example")
     _, dataset, _ = data.ingest_files(ledger, [rows], "small desk", note)
-    split = data.declare_split(ledger, dataset, ["customer_id"], [60, 20, 20], 1)
-    data.audit_split(ledger, split)
+    split = divide.declare_split(ledger, dataset, ["customer_id"], [60, 20, 20], 1)
+    divide.audit_split(ledger, split)
     return split
 
 

@@ -61,6 +61,8 @@ class DatasetParsed(Body):
     reasons: Counts
     rejects: Blob | None
     duplicates: Count
+    secrets: Counts = {}
+    flagged: Blob | None = None
 
 
 class SplitDeclared(Body):
@@ -76,6 +78,8 @@ class SplitDeclared(Body):
     fractions: Annotated[list[Count], Field(min_length=3, max_length=3)] | None = None
     seed: Count | None = None
     groups: Count
+    roles_from: Blob | None = None
+    roles_by: Slug | None = None
 
 
 class LeakageLevels(Model):
@@ -102,6 +106,7 @@ class LeakageAudited(Body):
     pairs: Count
     findings: Blob | None
     verdict: Literal["clean", "findings"]
+    history: Counts | None = None
 
 
 class LeakageAccepted(Body):

@@ -13,9 +13,11 @@ from runners.cli.context import App, pass_app
 
 if TYPE_CHECKING:
     from ledger.record import Record
-    from verifiers.data.rows import ParsedRows
+    from verifiers.data.rows import ParsedRows, Rejected
 
 REJECTS_SHOWN = 10
+EXAMPLES_SHOWN = 5
+DEFAULT_FRACTIONS = "80,10,10"
 
 
 @click.group(cls=Group)
@@ -24,7 +26,7 @@ def data() -> None:
 
 
 @data.command(
-    example="evidence data ingest tickets.jsonl --licence CC0-1.0\nevidence data ingest --package tau2-retail --seed 7"
+    example="evidence data ingest tickets.jsonl --licence CC0-1.0\nevidence data ingest saved-data-set/ --keep-held-out\nevidence data ingest --package tau2-retail --seed 7"
 )
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path))
 @click.option(
@@ -43,6 +45,11 @@ def data() -> None:
 @click.option("--licence", default=None, help="The licence of the files.")
 @click.option("--from", "origin", default="", help="Where the files come from.")
 @click.option("--reviewer", default=None, help="Who reviewed the files, where somebody did.")
+@click.option(
+    "--keep-held-out",
+    is_flag=True,
+    help="Accept chat rows that declare another role than train, for a split by that field.",
+)
 @pass_app
 def ingest(
     app: App,
@@ -53,10 +60,12 @@ def ingest(
     licence: str | None,
     origin: str,
     reviewer: str | None,
+    keep_held_out: bool,
 ) -> None:
     """Keep source bytes and parse their rows.
 
-    Each line of a JSON-lines file is accepted, or rejected with a reason; rejects are kept too.
+    Takes JSON lines, JSON lists, Parquet, Arrow, folders of data sets saved to disk, and tau2 tasks with their
+    database. Each row is accepted, or rejected with a reason; rejects are kept too. What looks like a secret is flagged.
     """
     from ledger.errors import UsageError
     from runners.prepare.data import UNKNOWN_LICENCE, SourceNote, ingest_files, ingest_tau2
@@ -70,7 +79,9 @@ def ingest(
         if package is not None:
             sources, dataset, parsed = ingest_tau2(ledger, seed)
         else:
-            sources, dataset, parsed = ingest_files(ledger, files, name or files[0].stem, note)
+            sources, dataset, parsed = ingest_files(
+                ledger, files, name or files[0].stem, note, keep_held_out=keep_held_out
+            )
     _emit_dataset(app, sources, dataset, parsed)
 
 
@@ -82,6 +93,7 @@ def _emit_dataset(app: App, sources: list[Record], dataset: Record, parsed: Pars
         "rejected": dataset.body["rejected"],
         "reasons": dataset.body["reasons"],
         "duplicates": dataset.body["duplicates"],
+        "secrets": dataset.body["secrets"],
     }
     lines = [
         *render.fields(
@@ -97,10 +109,11 @@ def _emit_dataset(app: App, sources: list[Record], dataset: Record, parsed: Pars
             ]
         )
     ]
+    if dataset.body["secrets"]:
+        kinds = [(kind, str(count)) for kind, count in dataset.body["secrets"].items()]
+        lines += ["", *render.table(("looks like a secret", "times"), kinds)]
     if parsed.rejects:
-        rows = [
-            (str(item.line), item.code, item.message) for item in parsed.rejects[:REJECTS_SHOWN]
-        ]
+        rows = [_reject(item, sources) for item in parsed.rejects[:REJECTS_SHOWN]]
         lines += ["", *render.table(("line", "reason", "what is wrong"), rows, limit=120)]
         if len(parsed.rejects) > REJECTS_SHOWN:
             lines.append(
@@ -111,38 +124,54 @@ def _emit_dataset(app: App, sources: list[Record], dataset: Record, parsed: Pars
     )
 
 
+def _reject(item: Rejected, sources: list[Record]) -> tuple[str, str, str]:
+    place = "" if item.source is None else f"{sources[item.source].body['name']}:"
+    return f"{place}{item.line}", item.code, item.message
+
+
 @data.command(
-    example="evidence data split 4f2a81 --by customer_id --by order_id --fractions 70,10,20 --seed 1"
+    example="evidence data split 4f2a81 --by customer_id --by text:near --fractions 70,10,20 --seed 1\nevidence data split 4f2a81 --published split_tasks.json\nevidence data split 4f2a81 --assign metadata.pool"
 )
 @click.argument("dataset")
 @click.option(
     "--by",
     "by",
     multiple=True,
-    help="A field whose equal values stay together; may be given several times.",
+    help="A field whose equal values stay together, or text:request, text:masked, text:near; may be given several times.",
+)
+@click.option("--fractions", help="Proportions of train, validation, test [80,10,10].")
+@click.option("--seed", type=click.IntRange(0), help="Which order groups are dealt in [0].")
+@click.option(
+    "--published",
+    type=click.Path(path_type=Path),
+    help="A file of roles with lists of ids, taken over as it is.",
 )
 @click.option(
-    "--fractions",
-    default="80,10,10",
-    show_default=True,
-    help="Proportions of train, validation, test.",
-)
-@click.option(
-    "--seed",
-    type=click.IntRange(0),
-    default=0,
-    show_default=True,
-    help="Which order groups are dealt in.",
+    "--assign", help="A file of ids and roles, or the field in which rows say their role."
 )
 @pass_app
-def split(app: App, dataset: str, by: tuple[str, ...], fractions: str, seed: int) -> None:
+def split(
+    app: App,
+    dataset: str,
+    by: tuple[str, ...],
+    fractions: str | None,
+    seed: int | None,
+    published: Path | None,
+    assign: str | None,
+) -> None:
     """Deal rows to train, validation and test."""
-    from runners.prepare.data import declare_split
+    from runners.prepare.divide import assign_split, declare_split, import_split
 
+    _check_one_way(fractions if seed is None else str(seed), published, assign)
     with app.open_ledger() as ledger:
-        record = declare_split(
-            ledger, ledger.get(dataset, "dataset.parsed"), by, _weights(fractions), seed
-        )
+        rows = ledger.get(dataset, "dataset.parsed")
+        if published is not None:
+            record = import_split(ledger, rows, by, published)
+        elif assign is not None:
+            record = assign_split(ledger, rows, by, assign)
+        else:
+            weights = _weights(DEFAULT_FRACTIONS if fractions is None else fractions)
+            record = declare_split(ledger, rows, by, weights, seed or 0)
     roles = record.body["roles"]
     app.emit(
         {"split": record.id, "roles": roles, "groups": record.body["groups"]},
@@ -150,11 +179,22 @@ def split(app: App, dataset: str, by: tuple[str, ...], fractions: str, seed: int
             [
                 ("split", render.short(record.id)),
                 ("groups", str(record.body["groups"])),
-                *((role, str(roles[role])) for role in ("train", "validation", "test")),
+                *((role, str(count)) for role, count in roles.items()),
             ]
         ),
         next_step=f"evidence data audit {render.short(record.id)}",
     )
+
+
+def _check_one_way(*ways: object) -> None:
+    from ledger.errors import UsageError
+
+    if sum(way is not None for way in ways) > 1:
+        raise UsageError(
+            "SPLIT_SETTINGS",
+            "roles come from fractions and a seed, or from --published, or from --assign",
+            field="fractions",
+        )
 
 
 def _weights(text: str) -> list[int]:
@@ -171,41 +211,77 @@ def _weights(text: str) -> list[int]:
     return [int(part) for part in parts]
 
 
-@data.command(example="evidence data audit 4f2a81")
+@data.command(
+    example="evidence data audit 4f2a81\nevidence data audit 4f2a81 --entity context --against-history"
+)
 @click.argument("split")
+@click.option(
+    "--entity",
+    "entities",
+    multiple=True,
+    help="A field to compare beside those that end in _id; may be given several times.",
+)
+@click.option(
+    "--against-history",
+    is_flag=True,
+    help="Compare the held-out rows with all that this ledger trained on, validated on or tested on, too.",
+)
 @pass_app
-def audit(app: App, split: str) -> None:
+def audit(app: App, split: str, entities: tuple[str, ...], against_history: bool) -> None:
     """Look for held-out rows in the training rows."""
-    from runners.prepare.data import audit_split
+    from runners.prepare.data import read_lines
+    from runners.prepare.divide import audit_split
 
     with app.open_ledger() as ledger:
-        record = audit_split(ledger, ledger.get(split, "split.declared"))
+        record = audit_split(
+            ledger,
+            ledger.get(split, "split.declared"),
+            fields=entities,
+            against_history=against_history,
+        )
+        blob = record.body["findings"]
+        findings = read_lines(ledger, blob) if blob else []
+    body = record.body
+    result = {name: body[name] for name in ("verdict", "levels", "entities", "pairs", "history")}
+    app.emit(
+        {"audit": record.id, **result, "examples": findings[:EXAMPLES_SHOWN]},
+        _audit_lines(record, findings),
+        next_step=(
+            "evidence plan sft CONFIG"
+            if body["verdict"] == "clean"
+            else f"evidence show {render.short(record.id)}, then split again or evidence data accept"
+        ),
+    )
+
+
+def _audit_lines(record: Record, findings: list[dict[str, str]]) -> list[str]:
     body = record.body
     counts = [
         *body["levels"].items(),
         *((f"same {name}", count) for name, count in body["entities"].items()),
+        *((f"past {name}", count) for name, count in (body["history"] or {}).items()),
     ]
-    clean = body["verdict"] == "clean"
-    app.emit(
-        {
-            "audit": record.id,
-            "verdict": body["verdict"],
-            "levels": body["levels"],
-            "entities": body["entities"],
-        },
-        [
-            *render.fields([("audit", render.short(record.id)), ("verdict", body["verdict"])]),
-            "",
-            *render.table(
-                ("level", "held-out rows touched"), [(name, str(count)) for name, count in counts]
-            ),
-        ],
-        next_step=(
-            "evidence plan sft CONFIG"
-            if clean
-            else f"evidence show {render.short(record.id)}, then split again or evidence data accept"
+    lines = [
+        *render.fields(
+            [
+                ("audit", render.short(record.id)),
+                ("verdict", body["verdict"]),
+                ("pairs", str(body["pairs"])),
+            ]
         ),
-    )
+        "",
+        *render.table(
+            ("level", "held-out rows touched"), [(name, str(count)) for name, count in counts]
+        ),
+    ]
+    if findings:
+        rows = [
+            (item["level"], f"{item['held_out_role']} {item['held_out'][7:15]}",
+             f"{item['other_role']} {item['other'][7:15]}", item["detail"])
+            for item in findings[:EXAMPLES_SHOWN]
+        ]  # fmt: skip
+        lines += ["", *render.table(("level", "row", "touched by", "what"), rows, limit=120)]
+    return lines
 
 
 @data.command(

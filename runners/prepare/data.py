@@ -1,4 +1,4 @@
-"""Data into the ledger: ingest, split, audit. Each step writes its blobs first, then its record."""
+"""Data into the ledger and out of it: files become sources and a data set, blobs first, then their record."""
 
 from __future__ import annotations
 
@@ -9,9 +9,13 @@ from ledger.blobs import BINARY, JSON_LINES, TEXT
 from ledger.canonical import loads
 from ledger.errors import UsageError
 from runners.prepare import desk_cases, tau2
-from verifiers.data import leakage, splits
-from verifiers.data.identity import row_bytes
+from runners.prepare.saved_folder import files_of
+from verifiers.data import secrets, splits
+from verifiers.data.hand_out import check_counts
+from verifiers.data.identity import row_bytes, row_digest
 from verifiers.data.rows import PARSER, ParsedRows, parse_rows
+from verifiers.data.sources import SourceFile, form_of, parse_sources
+from verifiers.replay.data_rows import KEPT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -37,25 +41,48 @@ class SourceNote:
 
 
 def ingest_files(
-    ledger: Ledger, paths: Sequence[Path], name: str, note: SourceNote
+    ledger: Ledger,
+    paths: Sequence[Path],
+    name: str,
+    note: SourceNote,
+    *,
+    keep_held_out: bool = False,
 ) -> tuple[list[Record], Record, ParsedRows]:
-    """Keep JSON-lines files as they are, parse their rows, record both.
+    """Keep files as they are, parse their rows, record both.
+
+    Args:
+        ledger: the ledger.
+        paths: files of any form that `verifiers.data.sources` reads, and folders of data sets saved to disk.
+        name: the data set's name.
+        note: what is said about the files.
+        keep_held_out: whether a chat row that declares itself held out is a row all the same.
 
     Returns:
         The source records, the dataset record, and what was parsed.
 
     Raises:
         UsageError: `INPUT_MISSING`; `DATASET_EMPTY`, no row was accepted; nothing is recorded.
-        EvidenceError: `UNSAFE_PATH`, `TOO_LARGE`.
+        EvidenceError: `UNSAFE_PATH`, `TOO_LARGE`, `SOURCE_UNREADABLE`.
     """
-    blobs = [_keep(ledger, path) for path in paths]
-    parsed = parse_rows(_chunks(ledger, blobs))
+    named = [item for path in paths for item in files_of(path)]
+    blobs = [keep(ledger, path) for _, path in named]
+    contents = [ledger.blobs.read(blob.digest) for blob in blobs]
+    files = [
+        SourceFile(title, form_of(title, data), data)
+        for (title, _), data in zip(named, contents, strict=True)
+    ]
+    parsed = parse_sources(files, keep_held_out=keep_held_out)
     check_not_empty(parsed)
     sources = [
-        _record_source(ledger, path.name, blob, note, origin=note.origin or f"file {path.name}")
-        for path, blob in zip(paths, blobs, strict=True)
+        _record_source(ledger, title, blob, note, origin=note.origin or f"file {title}")
+        for (title, _), blob in zip(named, blobs, strict=True)
     ]
-    return sources, record_dataset(ledger, sources, name, "jsonl", PARSER, {}, parsed), parsed
+    forms = [file.form for file in files]
+    settings: dict[str, Any] = {"forms": forms}
+    if keep_held_out:
+        settings["held_out"] = KEPT
+    form = forms[0] if len(set(forms)) == 1 else "mixed"
+    return sources, record_dataset(ledger, sources, name, form, PARSER, settings, parsed), parsed
 
 
 def ingest_tau2(ledger: Ledger, seed: int) -> tuple[list[Record], Record, ParsedRows]:
@@ -72,7 +99,7 @@ def ingest_tau2(ledger: Ledger, seed: int) -> tuple[list[Record], Record, Parsed
     origin = f"package {tau2.PACKAGE} {tau2.package_version()}, {tau2.RETAIL_FOLDER}"
     sources = [
         _record_source(
-            ledger, path.name, _keep(ledger, path), note, origin=origin, licence_text=licence_blob
+            ledger, path.name, keep(ledger, path), note, origin=origin, licence_text=licence_blob
         )
         for path in (folder / file for file in tau2.RETAIL_FILES)
     ]
@@ -104,13 +131,15 @@ def record_dataset(
         if parsed.rejects
         else None
     )
+    found = secrets.scan(parsed.rows, parsed.digests)
+    flagged = put_lines(ledger, (item.as_json() for item in found)) if found else None
     return ledger.append(
         "dataset.parsed",
         {
             "name": name,
             "format": form,
             "parser": parser,
-            "parser_settings": settings,
+            "parser_settings": {**settings, "secrets": secrets.SCANNER},
             "rows": rows.model_dump(),
             "identity": parsed.identity,
             "accepted": len(parsed.rows),
@@ -118,6 +147,8 @@ def record_dataset(
             "reasons": parsed.reasons,
             "rejects": rejects.model_dump() if rejects else None,
             "duplicates": parsed.duplicates,
+            "secrets": secrets.counts(found),
+            "flagged": flagged.model_dump() if flagged else None,
         },
         {"source": list(dict.fromkeys(source.id for source in sources))},
     )
@@ -135,53 +166,6 @@ def check_not_empty(parsed: ParsedRows) -> None:
         raise UsageError("DATASET_EMPTY", f"none of {len(parsed.rejects)} lines was accepted{why}")
 
 
-def declare_split(
-    ledger: Ledger, dataset: Record, by: Sequence[str], weights: Sequence[int], seed: int
-) -> Record:
-    """Deal a dataset's rows to train, validation and test, and record who got what.
-
-    Raises:
-        UsageError: `SPLIT_SETTINGS`, `SPLIT_ROLE_EMPTY`.
-    """
-    split = splits.split_by_fractions(dataset_rows(ledger, dataset), by, weights, seed)
-    return ledger.append(
-        "split.declared",
-        {
-            "assignment": put_lines(ledger, split.lines()).model_dump(),
-            "roles": split.roles,
-            "method": "fractions",
-            "by": list(by),
-            "fractions": list(weights),
-            "seed": seed,
-            "groups": split.groups,
-        },
-        {"dataset": [dataset.id]},
-    )
-
-
-def audit_split(ledger: Ledger, split: Record) -> Record:
-    """Look for held-out rows among the training rows and record what was found."""
-    rows = split_rows(ledger, split)
-    role_of = roles_of(ledger, split)
-    found = leakage.audit(rows, role_of, leakage.entity_fields(rows))
-    findings = (
-        put_lines(ledger, (item.as_json() for item in found.findings)) if found.findings else None
-    )
-    return ledger.append(
-        "leakage.audited",
-        {
-            "method": leakage.METHOD,
-            "settings": found.settings,
-            "levels": found.levels,
-            "entities": found.entities,
-            "pairs": found.pairs,
-            "findings": findings.model_dump() if findings else None,
-            "verdict": found.verdict,
-        },
-        {"split": split.id},
-    )
-
-
 def dataset_rows(ledger: Ledger, dataset: Record) -> list[dict[str, Any]]:
     """A dataset's rows, re-hashed, in their order."""
     return read_lines(ledger, dataset.body["rows"])
@@ -194,13 +178,15 @@ def split_rows(ledger: Ledger, split: Record) -> list[dict[str, Any]]:
 
 
 def roles_of(ledger: Ledger, split: Record) -> dict[str, str]:
-    """Role by row digest.
+    """Role by row digest, for exactly the rows of the split's data sets.
 
     Raises:
-        EvidenceError: `SPLIT_WRONG`.
+        EvidenceError: `SPLIT_WRONG`, the assignment is not of these rows or not of the counts that the split states.
     """
     lines = read_lines(ledger, split.body["assignment"])
-    return splits.read_assignment(lines, [str(line.get("row")) for line in lines])
+    role_of = splits.read_assignment(lines, [row_digest(row) for row in split_rows(ledger, split)])
+    check_counts(role_of, split.body["roles"])
+    return role_of
 
 
 def put_lines(ledger: Ledger, rows: Iterable[Any]) -> Blob:
@@ -214,7 +200,13 @@ def read_lines(ledger: Ledger, blob: dict[str, Any]) -> list[Any]:
     return [loads(line, 64) for line in ledger.blobs.read(blob["digest"]).splitlines()]
 
 
-def _keep(ledger: Ledger, path: Path) -> Blob:
+def keep(ledger: Ledger, path: Path) -> Blob:
+    """Keep a file's bytes.
+
+    Raises:
+        UsageError: `INPUT_MISSING`, `TOO_LARGE`.
+        EvidenceError: `UNSAFE_PATH`.
+    """
     if not path.is_file():
         raise UsageError("INPUT_MISSING", f"there is no file {path}")
     if path.stat().st_size > MAX_SOURCE_BYTES:
@@ -242,10 +234,3 @@ def _record_source(
             "review": {"status": note.review, "reviewer": note.reviewer},
         },
     )
-
-
-def _chunks(ledger: Ledger, blobs: Sequence[Blob]) -> Iterable[bytes]:
-    """The files' bytes, each ending its last line, so that rows of two files never run together."""
-    for blob in blobs:
-        data = ledger.blobs.read(blob.digest)
-        yield data if data.endswith(b"\n") or not data else data + b"\n"

@@ -15,7 +15,8 @@ from ledger.blobs import SAFETENSORS, BlobStore
 from ledger.book import Ledger
 from ledger.digests import FileEntry, sha256, tree_digest
 from ledger.record import Record
-from runners.prepare.data import audit_split, declare_split, put_lines, read_lines
+from runners.prepare.data import put_lines, read_lines
+from runners.prepare.divide import audit_split, declare_split
 from verifiers.data.identity import dataset_identity, row_digest
 from verifiers.replay.learning import ADAPTER_FILE, batch_digest
 

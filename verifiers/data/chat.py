@@ -97,6 +97,21 @@ def _check_content(number: int, turn: dict[str, Any], role: str) -> None:
         raise Refused("wrong_type", f"the content of turn {number} is not text")
     if not content.strip() and role != "tool" and not turn.get("tool_calls"):
         raise Refused("empty", f"turn {number} says nothing")
+    _check_markers(number, content)
+
+
+def check_text(number: int, content: str) -> None:
+    """Check what a customer says in a turn of a scenario.
+
+    Raises:
+        Refused: `empty`, `two_roles`.
+    """
+    if not content.strip():
+        raise Refused("empty", f"turn {number} says nothing")
+    _check_markers(number, content)
+
+
+def _check_markers(number: int, content: str) -> None:
     marker = _MARKER.search(content)
     if marker:
         raise Refused(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ledger.errors import EvidenceError
 from verifiers.data.identity import Row, row_digest
-from verifiers.data.rows import declares_held_out
+from verifiers.data.row_rules import declares_held_out
+from verifiers.data.splits import ROLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -33,18 +35,40 @@ def hand_out(
         kind: chat, desk or dialogue.
 
     Raises:
-        EvidenceError: `HELD_OUT_ROW`, a training row declares itself held out.
+        EvidenceError: `HELD_OUT_ROW`, a training row declares itself held out; `SPLIT_WRONG`, a row has no role, or
+            the role is none.
     """
+    if role not in ROLES:
+        raise EvidenceError("SPLIT_WRONG", f"{role[:40]!r} is no role of a split", field="role")
     found: list[HandedOut] = []
     for row in rows:
         if row.get("kind", "chat") != kind:
             continue
         digest = row_digest(row)
-        if role_of.get(digest) == role:
+        if digest not in role_of:
+            raise EvidenceError("SPLIT_WRONG", f"row {digest[7:19]} has no role in the split")
+        if role_of[digest] == role:
             found.append(HandedOut(digest, row))
     if role == "train":
         check_training_rows(found)
     return found
+
+
+def check_counts(role_of: Mapping[str, str], stated: Mapping[str, int]) -> None:
+    """Refuse an assignment that has other counts than its record states.
+
+    Raises:
+        EvidenceError: `SPLIT_WRONG`.
+    """
+    counts = Counter(role_of.values())
+    if counts != Counter(stated):
+        raise EvidenceError(
+            "SPLIT_WRONG",
+            "the assignment has not the rows in each role that its record states",
+            field="roles",
+            expected=str(dict(stated)),
+            actual=str(dict(counts)),
+        )
 
 
 def check_training_rows(rows: Iterable[HandedOut]) -> None:

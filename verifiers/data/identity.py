@@ -19,6 +19,7 @@ import orjson
 from ledger.digests import sha256
 
 Row = Mapping[str, Any]
+MIN_MASKED_WORDS = 3
 
 _INSTRUCTIONS = ("system", "developer")
 _VARIANTS = str.maketrans(
@@ -70,12 +71,15 @@ def dataset_identity(digests: Iterable[str]) -> str:
 
 
 def row_text(row: Row) -> RowText:
-    """The input and the answer of a chat row, a desk case or a dialogue case.
+    """The input and the answer of a chat row, a scenario, a desk case or a dialogue case.
 
     A desk case's answer is its expected call in the form a model writes it, so it compares with a chat row.
     """
-    turns = [turn for turn in row["messages"] if turn["role"] not in _INSTRUCTIONS]
     kind = row.get("kind", "chat")
+    if kind == "scenario":
+        said = "\n".join(f"user: {text}" for text in (row["opening"], *row["turns"]))
+        return RowText(said, orjson.dumps(row["expected"], option=orjson.OPT_SORT_KEYS).decode())
+    turns = [turn for turn in row["messages"] if turn["role"] not in _INSTRUCTIONS]
     if kind == "desk":
         expected = row["expected"]
         answer = orjson.dumps({"tool": expected["tool"], **expected["arguments"]}).decode()
@@ -85,6 +89,30 @@ def row_text(row: Row) -> RowText:
         answer = _said(turns[-1])
         turns = turns[:-1]
     return RowText("\n".join(f"{turn['role']}: {_said(turn)}" for turn in turns), answer)
+
+
+def values(row: Row, name: str) -> tuple[str, ...]:
+    """A row's values in a field: none, one, or several of a list. `metadata.x` looks inside `metadata`."""
+    value: Any = row.get(name) if "." not in name else _inside(row, name)
+    if type(value) is str:
+        return (value,)
+    if value is None:
+        return ()
+    return tuple(map(str, value)) if isinstance(value, list) else (str(value),)
+
+
+def _inside(row: Row, name: str) -> Any:
+    value: Any = row
+    for part in name.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
+
+
+def first_request(row: Row) -> str:
+    """What the customer says first; empty where no turn is a user's."""
+    if row.get("kind") == "scenario":
+        return str(row["opening"])
+    return next((_said(turn) for turn in row["messages"] if turn["role"] == "user"), "")
 
 
 def normalised(text: str) -> str:

@@ -24,7 +24,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from verifiers.data.identity import Row, masked, normalised, row_digest, row_text, words
+from verifiers.data.identity import (
+    MIN_MASKED_WORDS,
+    Row,
+    masked,
+    normalised,
+    row_digest,
+    row_text,
+    values,
+    words,
+)
 from verifiers.data.near_duplicates import (
     FIVES,
     PAIRS,
@@ -34,12 +43,11 @@ from verifiers.data.near_duplicates import (
     fingerprints_of,
     first_alike,
 )
-from verifiers.data.splits import ROLES, values
+from verifiers.data.splits import ROLES
 from verifiers.data.word_runs import WordRuns, Words
 
 METHOD = "leakage/2"
 LEVELS = ("exact", "normalised", "masked", "near_duplicate", "edited", "annotation")
-MIN_MASKED_WORDS = 3
 EXCERPT_CHARS = 160
 
 _TEXT_LEVELS = ("exact", "normalised", "masked", "annotation")

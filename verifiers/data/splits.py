@@ -13,7 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ledger.errors import EvidenceError, UsageError
-from verifiers.data.identity import Row, row_digest
+from verifiers.data.grouping import group_rows
+from verifiers.data.identity import Row, row_digest, values
+from verifiers.data.role_lists import roles_in_list
+from verifiers.data.row_rules import declares_held_out
 
 ROLES = ("train", "validation", "test")
 TRIES = 64
@@ -29,31 +32,14 @@ class Split:
 
     @property
     def roles(self) -> dict[str, int]:
-        """Rows in each role."""
+        """Rows in each role that has any."""
         counts = Counter(self.role_of.values())
-        return {role: counts[role] for role in ROLES}
+        return {role: counts[role] for role in ROLES if counts[role]}
 
     def lines(self) -> Iterator[dict[str, str]]:
         """The assignment as the lines of its blob, in the order of the digests."""
         for digest in sorted(self.role_of):
             yield {"row": digest, "role": self.role_of[digest]}
-
-
-def values(row: Row, name: str) -> tuple[str, ...]:
-    """A row's values in a field: none, one, or several of a list. `metadata.x` looks inside `metadata`."""
-    value: Any = row.get(name) if "." not in name else _inside(row, name)
-    if type(value) is str:
-        return (value,)
-    if value is None:
-        return ()
-    return tuple(map(str, value)) if isinstance(value, list) else (str(value),)
-
-
-def _inside(row: Row, name: str) -> Any:
-    value: Any = row
-    for part in name.split("."):
-        value = value.get(part) if isinstance(value, Mapping) else None
-    return value
 
 
 def split_by_fractions(
@@ -92,31 +78,56 @@ def split_by_fractions(
     role_of = {
         digest: ROLES[role] for group, role in zip(groups, best[1], strict=True) for digest in group
     }
-    return _whole(Split(role_of, len(groups)))
+    return _whole(Split(role_of, len(groups)), rows, ROLES)
 
 
-def split_by_list(rows: Sequence[Row], by: Sequence[str], role_by_id: Mapping[str, str]) -> Split:
-    """Give each row the role that a list says for its id.
+def split_by_list(
+    rows: Sequence[Row],
+    by: Sequence[str],
+    role_by_id: Mapping[str, str],
+    *,
+    needed: Sequence[str] = ROLES,
+) -> Split:
+    """Give each row the role that a list says for its id, or for its digest.
+
+    Args:
+        rows: the accepted rows.
+        by: grouping fields that the list must not tear.
+        role_by_id: the list.
+        needed: roles of which none may be empty.
 
     Raises:
         UsageError: `SPLIT_SETTINGS`, a row has no role in the list or an unknown one; `SPLIT_GROUP_TORN`,
-            rows of one group have different roles; `SPLIT_ROLE_EMPTY`, a role would be empty.
+            rows of one group have different roles; `SPLIT_ROLE_EMPTY`, a role would be empty; `HELD_OUT_ROW`.
     """
     role_of: dict[str, str] = {}
     for row in rows:
-        role = role_by_id.get(str(row.get("id")))
+        digest = row_digest(row)
+        role = role_by_id.get(str(row.get("id")), role_by_id.get(digest))
         if role not in ROLES:
-            raise UsageError(
-                "SPLIT_SETTINGS", f"row {row.get('id')!r} has no role in the list", field="id"
-            )
-        role_of[row_digest(row)] = role
+            shown = row.get("id", digest[7:19])
+            raise UsageError("SPLIT_SETTINGS", f"row {shown!r} has no role in the list", field="id")
+        role_of[digest] = role
     groups = group_rows(rows, by)
     torn = next((group for group in groups if len({role_of[digest] for digest in group}) > 1), None)
     if torn is not None:
         raise UsageError(
             "SPLIT_GROUP_TORN", f"{len(torn)} rows that belong together have several roles"
         )
-    return _whole(Split(role_of, len(groups)))
+    return _whole(Split(role_of, len(groups)), rows, needed)
+
+
+def split_as_published(rows: Sequence[Row], by: Sequence[str], data: bytes) -> Split:
+    """Take over a published split: only the roles that it names must have rows.
+
+    Raises:
+        UsageError: see `split_by_list` and `role_lists.roles_in_list`.
+    """
+    roles = roles_in_list(data)
+    named = [role for role in ROLES if role in roles.values()]
+    if "train" not in named or len(named) < len(ROLES) - 1:
+        raise UsageError("SPLIT_ROLE_EMPTY", f"the published split names {', '.join(named)} only")
+    return split_by_list(rows, by, roles, needed=named)
 
 
 def read_assignment(lines: Sequence[Mapping[str, Any]], digests: Sequence[str]) -> dict[str, str]:
@@ -135,44 +146,6 @@ def read_assignment(lines: Sequence[Mapping[str, Any]], digests: Sequence[str]) 
     if set(role_of) != set(digests):
         raise EvidenceError("SPLIT_WRONG", "the assignment's rows are not the data set's rows")
     return role_of
-
-
-def group_rows(rows: Sequence[Row], by: Sequence[str]) -> list[list[str]]:
-    """Digests of the rows, grouped transitively by shared values; groups and members in digest order.
-
-    Raises:
-        UsageError: `SPLIT_SETTINGS`, no row has a value in one of the fields.
-    """
-    parent: dict[str, str] = {}
-    owner: dict[tuple[str, str], str] = {}
-    met: set[str] = set()
-    for row in rows:
-        digest = row_digest(row)
-        parent.setdefault(digest, digest)
-        for name in by:
-            for value in values(row, name):
-                met.add(name)
-                first = owner.setdefault((name, value), digest)
-                _join(parent, first, digest)
-    unknown = sorted(set(by) - met)
-    if unknown:
-        raise UsageError("SPLIT_SETTINGS", f"no row has a value in {unknown[0]!r}", field="by")
-    groups: dict[str, list[str]] = {}
-    for digest in sorted(parent):
-        groups.setdefault(_root(parent, digest), []).append(digest)
-    return sorted(groups.values())
-
-
-def _root(parent: dict[str, str], name: str) -> str:
-    while parent[name] != name:
-        parent[name] = parent[parent[name]]
-        name = parent[name]
-    return name
-
-
-def _join(parent: dict[str, str], one: str, other: str) -> None:
-    low, high = sorted((_root(parent, one), _root(parent, other)))
-    parent[high] = low
 
 
 def _deal(groups: list[list[str]], target: list[float], salt: str) -> list[int]:
@@ -199,12 +172,34 @@ def _distance(groups: list[list[str]], dealt: list[int], target: list[float]) ->
     return sum(abs(size - wanted) for size, wanted in zip(sizes, target, strict=True))
 
 
-def _whole(split: Split) -> Split:
-    empty = [role for role, count in split.roles.items() if count == 0]
+def _whole(split: Split, rows: Sequence[Row], needed: Sequence[str]) -> Split:
+    """The split, if no needed role is empty and no chat row that is held out would be trained on."""
+    empty = [role for role in needed if role not in split.roles]
     if empty:
         raise UsageError(
             "SPLIT_ROLE_EMPTY",
             f"no row would be {empty[0]}: {split.groups} groups in all",
             field="by",
         )
+    for row in rows:
+        digest = row_digest(row)
+        is_chat = row.get("kind", "chat") == "chat"
+        if is_chat and split.role_of[digest] == "train" and declares_held_out(dict(row)):
+            raise UsageError(
+                "HELD_OUT_ROW",
+                f"row {row.get('id', digest[7:19])!r} declares itself held out and would be trained on",
+                field=str(row.get("id", digest)),
+            )
     return split
+
+
+__all__ = [
+    "ROLES",
+    "Split",
+    "group_rows",
+    "read_assignment",
+    "split_as_published",
+    "split_by_fractions",
+    "split_by_list",
+    "values",
+]

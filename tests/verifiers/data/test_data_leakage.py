@@ -10,7 +10,6 @@ from desk_world import chat_row
 
 from ledger.digests import sha256
 from runners.prepare.tau2 import source_dir
-
 from verifiers.data.identity import row_bytes, row_digest
 from verifiers.data.leakage import LEVELS, METHODS, PastRow, audit, entity_fields
 from verifiers.data.splits import split_by_fractions
