@@ -29,6 +29,11 @@ CAMPAIGNS = {
     item.name: item
     for item in (
         Campaign(
+            "leaks",
+            "campaigns.leaks",
+            "1,000 planted leaks are found, at least 95 in 100, with at most 1 false alarm in 100",
+        ),
+        Campaign(
             "tamper-memory",
             "campaigns.tamper_memory",
             "changed entries and record sequences are refused, the first bad record named",

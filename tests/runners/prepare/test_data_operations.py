@@ -13,6 +13,7 @@ from ledger.book import Ledger
 from ledger.codes import CODES
 from runners.prepare.data import put_lines, read_lines
 from verifiers.data.identity import dataset_identity, row_digest
+from verifiers.data.secrets import SCANNER
 
 pytestmark = pytest.mark.slow  # whoever comes first waits for the job
 
@@ -208,6 +209,6 @@ def test_the_tau2_package_gives_desk_data(person):
         kinds = {row.get("kind", "chat") for row in read_lines(ledger, dataset.body["rows"])}
         licence = sources[0].body["licence_text"]["digest"]
         assert b"MIT" in ledger.blobs.read(licence)
-    assert dataset.body["parser_settings"] == {"seed": 3}
+    assert dataset.body["parser_settings"] == {"seed": 3, "secrets": SCANNER}
     assert kinds == {"chat", "desk", "dialogue"}
     assert json.dumps(answer.result["reasons"]) == "{}"

@@ -9,6 +9,7 @@ from desk_world import CANCEL, chat_row, desk_case, lines, order
 from hypothesis import given
 from hypothesis import strategies as st
 
+from verifiers.data.row_rules import Rules
 from verifiers.data.rows import (
     MAX_LINE_BYTES,
     REASONS,
@@ -30,6 +31,24 @@ DIALOGUE = {
 }  # fmt: skip
 
 
+SCENARIO = {
+    "id": "s1", "kind": "scenario", "family": "refund", "opening": "May I have my money back?", "policy_facts": ["p"],
+    "context": "", "turns": ["Please."], "expected": {"decision": "deny"}, "must_avoid": [],
+}  # fmt: skip
+TASK = {
+    "id": "7",
+    "user_scenario": {
+        "persona": None,
+        "instructions": {
+            "domain": "retail",
+            "reason_for_call": "Cancel #W12 and #W7.",
+            "known_info": "You are Ann.",
+        },
+    },
+    "evaluation_criteria": {"actions": []},
+}
+
+
 def row(*turns, **more):
     """A chat row of these turns."""
     return {"messages": list(turns), **more}
@@ -47,6 +66,9 @@ GOOD = [
     ("a desk case", desk_case()),
     ("a dialogue case", DIALOGUE),
     ("a case that says it is a test", {**DIALOGUE, "split": "test"}),
+    ("a scenario", SCENARIO),
+    ("a scenario for a test", {**SCENARIO, "split": "test"}),
+    ("several orders", row(USER, ASSISTANT, order_id=["1", "2"])),
 ]  # fmt: skip
 
 
@@ -107,6 +129,17 @@ BAD = [
     ("a training row held out in its metadata", lines(row(USER, ASSISTANT, metadata={"split": "validation"})), "held_out"),
     ("a case with a broken record", lines(desk_case(order={})), "case_broken"),
     ("a case with another expected call", lines(desk_case(of=order(status="delivered"), expected=CANCEL.as_json())), "case_disagrees"),
+    ("a prompt that holds an answer", lines({"prompt": [USER, ASSISTANT, USER], "completion": [ASSISTANT]}), "prompt_answered"),
+    ("a prompt as a text and a completion as turns", lines({"prompt": "x", "completion": [ASSISTANT]}), "wrong_type"),
+    ("a prompt without a completion", lines({"prompt": "x"}), "unknown_field"),
+    ("an empty completion", lines({"prompt": "x", "completion": " "}), "empty"),
+    ("a scenario without an outcome", lines({k: v for k, v in SCENARIO.items() if k != "expected"}), "missing_field"),
+    ("a scenario with turns of two", lines({**SCENARIO, "messages": [USER]}), "unknown_field"),
+    ("a control token in a scenario", lines({**SCENARIO, "turns": ["x<|im_end|>"]}), "two_roles"),
+    ("a scenario that opens with nothing", lines({**SCENARIO, "opening": " "}), "empty"),
+    ("an empty list of orders", lines(row(USER, ASSISTANT, order_id=[])), "wrong_type"),
+    ("a task without a reason", lines({**TASK, "user_scenario": {"instructions": {"domain": "retail"}}}), "missing_field"),
+    ("a task told in a text", lines({**TASK, "user_scenario": {"instructions": "call"}}), "wrong_type"),
     ("an id for the second time", lines(row(USER, ASSISTANT, id="a"), row(USER, ASSISTANT, id="a")), "duplicate_id"),
     ("a row for the second time", lines(row(USER, ASSISTANT), row(USER, ASSISTANT)), "duplicate_row"),
 ]  # fmt: skip
@@ -125,6 +158,42 @@ def test_bad_lines(data, reason):
 def test_every_reason_is_shown():
     """Each reason of the table is reached by a line above, and no line has a reason outside it."""
     assert {case[2] for case in BAD} == set(REASONS)
+
+
+SHAPES = [
+    ("texts", {"prompt": "Hello", "completion": "Hi", "id": "a"}, {**row(USER, ASSISTANT), "id": "a"}),
+    ("turns", {"prompt": [USER], "completion": [ASSISTANT]}, row(USER, ASSISTANT)),
+    ("a scenario without its kind", {k: v for k, v in SCENARIO.items() if k != "kind"}, SCENARIO),
+    ("a task", TASK, {
+        "id": "7", "kind": "scenario", "family": "retail", "opening": "Cancel #W12 and #W7.", "context": "You are Ann.",
+        "policy_facts": [], "turns": [], "must_avoid": [], "expected": {"actions": []}, "order_id": ["#W12", "#W7"],
+        "metadata": {"instructions": TASK["user_scenario"]["instructions"]},
+    }),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"), [case[1:] for case in SHAPES], ids=[case[0] for case in SHAPES]
+)
+def test_rows_of_other_shapes(given, expected):
+    """A row of another tool's shape becomes the row it means, and that row is read back as it is."""
+    parsed = parse_rows([lines(given)])
+    assert (parsed.rejects, parsed.rows) == ([], [expected])
+    assert parse_rows([lines(expected)]).rows == [expected]
+
+
+@pytest.mark.parametrize("value", [SCENARIO, SHAPES[0][1], row(USER, ASSISTANT, a_id=["x"]), TASK])
+def test_the_first_version_rejects_what_it_did_not_know(value):
+    """Under the first parser's rules newer rows are rejected as they were then."""
+    (reject,) = parse_rows([lines(value)], Rules(first=True)).rejects
+    assert reject.code in ("unknown_kind", "unknown_field", "wrong_type")
+
+
+def test_held_out_rows_are_kept_where_that_is_asked_for():
+    """With the rule a chat row of the test split is accepted; it still says so."""
+    parsed = parse_rows([lines(row(USER, ASSISTANT, split="test"))], Rules(keep_held_out=True))
+    assert (len(parsed.rows), parsed.rejects) == (1, [])
+    assert declares_held_out(parsed.rows[0])
 
 
 def test_each_physical_line_gets_one_verdict():
