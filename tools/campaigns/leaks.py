@@ -140,7 +140,7 @@ def _unlike(rows: Any, count: int) -> list[Row]:
         one, two, three = row["metadata"]["sentences"]
         mine = {tuple(sorted(pair)) for pair in ((one, two), (one, three), (two, three))}
         if not mine & pairs:
-            pairs |= mine  # type: ignore[arg-type] # sorted pairs are pairs
+            pairs |= mine
             found.append(row)
         if len(found) == count:
             break

@@ -16,6 +16,7 @@ class DataIngest(OpenResult):
     rejected: Number
     reasons: dict[str, Number]
     duplicates: Number
+    secrets: dict[str, Number]
 
 
 class DataSplit(OpenResult):
@@ -23,6 +24,7 @@ class DataSplit(OpenResult):
 
     split: Id
     roles: dict[str, Number]
+    groups: Number
 
 
 class Levels(OpenResult):
@@ -32,15 +34,20 @@ class Levels(OpenResult):
     normalised: Number
     masked: Number
     near_duplicate: Number
+    edited: Number
+    annotation: Number
 
 
 class DataAudit(OpenResult):
-    """`evidence data audit`: a count is the number of held-out rows touched."""
+    """`evidence data audit`: a count is the number of held-out rows touched; `history` is null where it was not asked for."""
 
     audit: Id
     verdict: str
     levels: Levels
     entities: dict[str, Number]
+    pairs: Number
+    history: dict[str, Number] | None
+    examples: list[dict[str, str]]
 
 
 class DataAccept(OpenResult):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 
 import pytest
@@ -11,6 +13,7 @@ from world import key
 
 from ledger.book import Ledger
 from ledger.codes import CODES
+from runners.cli.main import main
 from runners.prepare.data import put_lines, read_lines
 from verifiers.data.identity import dataset_identity, row_digest
 from verifiers.data.secrets import SCANNER
@@ -212,3 +215,81 @@ def test_the_tau2_package_gives_desk_data(person):
     assert dataset.body["parser_settings"] == {"seed": 3, "secrets": SCANNER}
     assert kinds == {"chat", "desk", "dialogue"}
     assert json.dumps(answer.result["reasons"]) == "{}"
+
+
+def says(*words) -> str:
+    """What a command that succeeds prints for a person."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        assert main([*map(str, words)]) == 0
+    return out.getvalue()
+
+
+def test_a_split_has_one_way_to_its_roles(person):
+    """Fractions, a published list and an assignment exclude each other; a list by file or field is taken over."""
+    dataset = person.ids["dataset"]
+    with Ledger.read(person.ledger) as ledger:
+        rows = read_lines(ledger, ledger.get(dataset).body["rows"])
+    listed = person.folder / "split.json"
+    roles = {"train": [], "test": []}
+    for row in rows:
+        roles["test" if row["customer_id"] > "customer-7" else "train"].append(row["id"])
+    listed.write_text(json.dumps({**roles, "base": []}))
+    for words in (["--seed", "1"], ["--assign", "customer_id"]):
+        answer = person.types("data", "split", dataset, "--published", listed, *words)
+        assert (answer.code, answer.error["code"]) == (1, "SPLIT_SETTINGS")
+    by = ("--by", "customer_id")
+    found = person.gets("data", "split", dataset, "--published", listed, *by)
+    assert found["roles"] == {"train": 40, "test": 10}
+    assert person.types("data", "split", dataset, "--assign", listed).error["code"] == "SPLIT_ROLE_EMPTY"  # fmt: skip
+    assert person.types("data", "split", dataset, "--assign", "family").error["code"] == "SPLIT_SETTINGS"  # fmt: skip
+    assert person.verify().result["verdict"] == "verified"
+
+
+def test_an_audit_looks_at_what_runs_have_read(person):
+    """Rows that a run was trained on are found in a new test set, shown with examples, and derived again."""
+    with Ledger.read(person.ledger) as ledger:
+        split = ledger.get(person.ids["split"])
+        role_of = {line["row"]: line["role"] for line in read_lines(ledger, split.body["assignment"])}  # fmt: skip
+    old = [row for row in small_rows() if role_of[row_digest(row)] == "train"][:5]
+    fresh = [chat_row(f"n{n}", f"{n} and {n * 7} which nobody asked", str(n)) for n in range(4)]
+    again = [{**row, "id": f"again-{row['id']}"} for row in old]
+    path, listed = person.folder / "fresh.jsonl", person.folder / "roles.json"
+    path.write_bytes(lines(*fresh, *again))
+    listed.write_text(
+        json.dumps(
+            {
+                "train": ["n0", "n1"],
+                "validation": ["n2", "n3"],
+                "test": [row["id"] for row in again],
+            }
+        )
+    )
+    dataset = person.gets("data", "ingest", path)["dataset"]
+    made = person.gets("data", "split", dataset, "--assign", listed)["split"]
+    assert person.gets("data", "audit", made)["history"] is None
+    found = person.gets("data", "audit", made, "--against-history", "--entity", "family")
+    assert found["history"]["train/exact"] == 5
+    assert found["history"]["train/entity:customer_id"] == 5
+    assert found["verdict"] == "findings"
+    assert len(found["examples"]) == 5
+    text = says("data", "audit", made, "--against-history")
+    assert "past train/exact" in text
+    assert "touched by" in text
+    assert person.verify().result["verdict"] == "verified"
+
+
+def test_rejects_and_secrets_are_shown(person):
+    """The table names file, line and reason of each reject; what looks like a secret is counted and not repeated."""
+    token = "ghp_" + "a1B2" * 9
+    first, second = person.folder / "a.jsonl", person.folder / "b.jsonl"
+    first.write_bytes(lines(chat_row("s", f"my token is {token}")))
+    second.write_bytes(b"\noops\n")
+    text = says("data", "ingest", first, second)
+    assert "b.jsonl:2" in text
+    assert "not_json" in text
+    assert "github_token" in text
+    assert token not in text
+    held = person.folder / "held.jsonl"
+    held.write_bytes(lines(chat_row("h", split="test")))
+    assert person.gets("data", "ingest", held, "--keep-held-out")["accepted"] == 1
