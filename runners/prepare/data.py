@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ledger.blobs import BINARY, JSON_LINES, TEXT
@@ -14,7 +15,7 @@ from verifiers.data import secrets, splits
 from verifiers.data.hand_out import check_counts
 from verifiers.data.identity import row_bytes, row_digest
 from verifiers.data.rows import PARSER, ParsedRows, parse_rows
-from verifiers.data.sources import SourceFile, form_of, parse_sources
+from verifiers.data.sources import START_BYTES, SourceFile, form_of, parse_sources
 from verifiers.replay.data_rows import KEPT
 
 if TYPE_CHECKING:
@@ -66,10 +67,9 @@ def ingest_files(
     """
     named = [item for path in paths for item in files_of(path)]
     blobs = [keep(ledger, path) for _, path in named]
-    contents = [ledger.blobs.read(blob.digest) for blob in blobs]
     files = [
-        SourceFile(title, form_of(title, data), data)
-        for (title, _), data in zip(named, contents, strict=True)
+        SourceFile(title, _form(ledger, title, blob), partial(ledger.blobs.read, blob.digest))
+        for (title, _), blob in zip(named, blobs, strict=True)
     ]
     parsed = parse_sources(files, keep_held_out=keep_held_out)
     check_not_empty(parsed)
@@ -212,6 +212,11 @@ def keep(ledger: Ledger, path: Path) -> Blob:
     if path.stat().st_size > MAX_SOURCE_BYTES:
         raise UsageError("TOO_LARGE", f"{path.name} has more than {MAX_SOURCE_BYTES} bytes")
     return ledger.blobs.put_file(path, BINARY)
+
+
+def _form(ledger: Ledger, name: str, blob: Blob) -> str:
+    with ledger.blobs.open(blob.digest) as stream:
+        return form_of(name, stream.read(START_BYTES))
 
 
 def _record_source(

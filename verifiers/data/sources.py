@@ -6,7 +6,7 @@ in a table. A file that cannot be read at all is refused whole, so that no row g
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
@@ -21,6 +21,8 @@ from verifiers.data.shapes import People
 
 FORMS = ("jsonl", "json", "parquet", "arrow", "saved-state", "saved-dict", "tau2-database")
 
+START_BYTES = 4096
+_CHUNK_BYTES = 1 << 20
 _MARK = b"\xef\xbb\xbf"
 _SUFFIXES = {
     ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json", ".parquet": "parquet", ".arrow": "arrow",
@@ -30,20 +32,25 @@ _SAVED = {"state.json": "saved-state", "dataset_dict.json": "saved-dict"}
 
 @dataclass(frozen=True)
 class SourceFile:
-    """One file: the name its source has, its form, its bytes."""
+    """One file: the name its source has, its form, and what reads its bytes when it is its turn."""
 
     name: str
     form: str
-    data: bytes
+    read: Callable[[], bytes]
 
 
-def form_of(name: str, data: bytes) -> str:
-    """A file's form by its name; a list of a database and a list of rows are told apart by how they begin."""
+def in_memory(name: str, data: bytes) -> SourceFile:
+    """A file whose bytes are at hand, of the form that its name says."""
+    return SourceFile(name, form_of(name, data[:START_BYTES]), lambda: data)
+
+
+def form_of(name: str, begins: bytes) -> str:
+    """A file's form by its name; a list of rows and a database are told apart by how they begin."""
     path = PurePosixPath(name)
     if path.name in _SAVED and len(path.parts) > 1:
         return _SAVED[path.name]
     form = _SUFFIXES.get(path.suffix.lower(), "jsonl")
-    if form == "json" and data.removeprefix(_MARK).lstrip()[:1] != b"[":
+    if form == "json" and begins.removeprefix(_MARK).lstrip()[:1] != b"[":
         return "tau2-database"
     return form
 
@@ -82,14 +89,19 @@ def _verdicts(files: Sequence[SourceFile], judge: Judge) -> Iterator[Accepted | 
 
 
 def _lines(file: SourceFile) -> Iterable[tuple[int, bytes | None]]:
-    plain = file.data.removeprefix(_MARK)
     if file.form == "jsonl":
-        return lines_of([plain])
+        return lines_of(_chunks(file.read().removeprefix(_MARK)))
     if file.form == "json":
-        return elements(plain, file.name)
+        return elements(file.read().removeprefix(_MARK), file.name)
     if file.form in ("parquet", "arrow"):
-        return table_lines(file.data, file.form, file.name)
+        return table_lines(file.read(), file.form, file.name)
     raise _unreadable(file, f"{file.form[:40]!r} is no form that is known")
+
+
+def _chunks(data: bytes) -> Iterator[bytes]:
+    """Bytes piece by piece, so that not all lines are there twice at a time."""
+    for start in range(0, len(data), _CHUNK_BYTES):
+        yield data[start : start + _CHUNK_BYTES]
 
 
 def _people(files: Iterable[SourceFile]) -> People | None:
@@ -143,7 +155,7 @@ def _expect_name(file: SourceFile, name: str | None) -> None:
 
 def _object(file: SourceFile) -> dict[str, Any]:
     try:
-        value = loads_unique(file.data.removeprefix(_MARK), MAX_DEPTH)
+        value = loads_unique(file.read().removeprefix(_MARK), MAX_DEPTH)
     except EvidenceError as error:
         raise _unreadable(file, error.message) from None
     if not isinstance(value, dict) or (

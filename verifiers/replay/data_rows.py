@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from ledger.errors import EvidenceError
@@ -35,15 +36,15 @@ def from_sources(record: Record, view: View) -> ParsedRows:
         EvidenceError: `DATASET_WRONG`, the record does not say of what form each source is.
     """
     sources = view.refs(record, "source")
-    contents = [view.bytes(source.body["content"]) for source in sources]
     if record.body["parser"] == FIRST_PARSER:
+        contents = (view.bytes(source.body["content"]) for source in sources)
         return parse_rows(map(_ended, contents), Rules(first=True))
     forms = record.body["parser_settings"].get("forms")
     if not isinstance(forms, list) or len(forms) != len(sources):
         raise EvidenceError("DATASET_WRONG", "the record does not name a form for each source")
     files = [
-        SourceFile(source.body["name"], str(form), data)
-        for source, form, data in zip(sources, forms, contents, strict=True)
+        SourceFile(source.body["name"], str(form), partial(view.bytes, source.body["content"]))
+        for source, form in zip(sources, forms, strict=True)
     ]
     return parse_sources(files, keep_held_out=keeps_held_out(record.body))
 

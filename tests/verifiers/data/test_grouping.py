@@ -12,7 +12,7 @@ from runners.prepare.tau2 import source_dir
 from verifiers.data.grouping import group_rows
 from verifiers.data.identity import row_digest
 from verifiers.data.leakage import audit, entity_fields
-from verifiers.data.sources import SourceFile, form_of, parse_sources
+from verifiers.data.sources import in_memory, parse_sources
 from verifiers.data.splits import split_as_published, split_by_fractions
 
 LONG = "please send the blue lamp that I ordered last week to my sister in the old town"
@@ -75,7 +75,7 @@ def test_the_published_split_of_tau2_shares_customers_and_ours_does_not(domain):
     """Row by row the published split is clean; 30 of 40 retail test tasks share a customer with training. Grouped, none."""
     folder = source_dir().parent / domain
     files = [(name, (folder / name).read_bytes()) for name in ("tasks.json", "db.json")]
-    parsed = parse_sources([SourceFile(name, form_of(name, data), data) for name, data in files])
+    parsed = parse_sources([in_memory(name, data) for name, data in files])
     assert parsed.rejects == []
     fields = sorted({*entity_fields(parsed.rows), "context"})
     published = split_as_published(parsed.rows, [], (folder / "split_tasks.json").read_bytes())

@@ -24,7 +24,7 @@ from verifiers.data.identity import row_digest
 from verifiers.data.leakage import PastRow, audit, entity_fields
 from verifiers.data.rows import parse_rows
 from verifiers.data.secrets import scan
-from verifiers.data.sources import SourceFile, form_of, parse_sources
+from verifiers.data.sources import in_memory, parse_sources
 from verifiers.data.splits import read_assignment, split_as_published, split_by_fractions
 
 REQUEST = "please send the blue lamp that I ordered last week to my sister in the old town"
@@ -59,7 +59,7 @@ def reject(*rows: dict[str, Any]) -> str | None:
 
 def reject_of(name: str, data: bytes) -> str | None:
     """The reason for the first reject of a file, or None."""
-    parsed = parse_sources([SourceFile(name, form_of(name, data), data)])
+    parsed = parse_sources([in_memory(name, data)])
     return parsed.rejects[0].code if parsed.rejects else None
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from ledger.errors import EvidenceError
 from verifiers.data import arrow_lines
 from verifiers.data.json_list import elements
-from verifiers.data.sources import SourceFile, form_of, parse_sources
+from verifiers.data.sources import in_memory, parse_sources
 
 CALLS = [
     {"role": "user", "content": "Where is it?"},
@@ -74,9 +74,7 @@ FORMS = [
 
 def parse(*named, **more):
     """Parse files given as (name, bytes), their forms told by their names."""
-    return parse_sources(
-        [SourceFile(name, form_of(name, data), data) for name, data in named], **more
-    )
+    return parse_sources([in_memory(name, data) for name, data in named], **more)
 
 
 def refusal(*named):
