@@ -33,8 +33,8 @@ _VARIANTS = str.maketrans(
 # where an identifier, an address or a link shows itself, and the rest of its word
 _RARE = re.compile(r"(?:[\d@]|://|www\.)\S*")
 _WORD = re.compile(r"[^\W_]+")
-# what stands between the words of an ASCII text, as a space each
-_GAPS = {code: " " for code in range(128) if not chr(code).isalnum()}
+# the bytes of an ASCII text, with a space for whatever stands between words
+_WORDS_ONLY = bytes(code if chr(code).isalnum() else 32 for code in range(128)) + b" " * 128
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def masked(normal: str) -> str:
 def words(normal: str) -> list[str]:
     """A normalised text's words, numbers included."""
     if normal.isascii():
-        return normal.translate(_GAPS).split()
+        return normal.encode("ascii").translate(_WORDS_ONLY).decode("ascii").split()
     return _WORD.findall(normal)
 
 
