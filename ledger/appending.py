@@ -21,7 +21,7 @@ from ledger.clock import Clock
 from ledger.dsse import pae
 from ledger.ed25519 import PrivateKey
 from ledger.errors import EvidenceError, LedgerError, UsageError
-from ledger.merkle import CompactRange
+from ledger.merkle import CompactRange, leaf_hash
 from ledger.reading import Reading
 from ledger.record import Record, Refs
 from ledger.records import KINDS
@@ -33,6 +33,7 @@ from ledger.store.sqlite import SqliteStore
 GROUP_RECORDS = 1000
 SNAPSHOT_RECORDS = 16_384
 SNAPSHOT_TRIES = 16
+_MEDIA_TYPE = b'"media_type":'
 
 
 @dataclass
@@ -204,7 +205,7 @@ class Appending(Reading):
                     break
                 continue
             self.warnings += [(code, record.seq) for code in codes]
-            self._remember(record)
+            self._cache.add(record)
             waiting.record = record
             admitted.append(record)
         return admitted
@@ -226,11 +227,13 @@ class Appending(Reading):
         )
         records.check_size(len(entry))
         signature = key.sign(pae(records.PAYLOAD_TYPE, entry))
-        return records.parse(entry, signature)
+        return records.of_built(entry, signature)
 
     def _check_blobs(self, record: Record) -> None:
         if record.kind == "checkpoint.published":
             records.check_body(record.kind, record.schema, record.body)  # its files are read below
+        elif _MEDIA_TYPE not in record.entry:
+            return  # whatever else the body says, it names no blob
         for digest, _ in blobs_of(record.kind, record.body):
             if not self.blobs.has(digest):
                 raise UsageError(
@@ -239,7 +242,7 @@ class Appending(Reading):
 
     def _after_commit(self, chain: Chain, admitted: list[Record]) -> None:
         for record in admitted:
-            self._index.add(record)
+            self._add_to_index(record)
             if record.kind == "snapshot.recorded":
                 self._last_snapshot = record.seq
         try:
@@ -291,8 +294,9 @@ class Appending(Reading):
 
     def _admit_known(self, chain: Chain, record: Record) -> None:
         chain.admit(record, signature_known_good=True)
+        self._cache.add(record)
         if record.seq >= self._index.size:
-            self._index.add(record)
+            self._add_to_index(record)
         if record.kind == "snapshot.recorded":
             self._last_snapshot = record.seq
 
@@ -331,8 +335,8 @@ class Appending(Reading):
             if chain is not None:
                 tree = chain.tree
                 break
-        for record in self.records(tree.size, size):
-            tree.append(bytes.fromhex(record.id[7:]))
+        for _, _, signature, entry in self.store.rows(tree.size, size):
+            tree.append(leaf_hash(signature + entry))
         return tree.root()
 
     def _write_high_water(self, chain: Chain, *, durable: bool) -> None:

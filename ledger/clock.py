@@ -10,9 +10,7 @@ Clock = Callable[[], str]
 
 def format_time(moment: datetime) -> str:
     """RFC 3339 in UTC with milliseconds and `Z`."""
-    return (
-        moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
-    )
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
 
 
 def system_clock() -> str:

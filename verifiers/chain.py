@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
@@ -12,6 +11,7 @@ from ledger import seals
 from ledger.admission import Chain
 from ledger.errors import EvidenceError
 from ledger.merkle import CompactRange
+from ledger.recent import Recent
 from ledger.record import Record
 from ledger.state import State
 from verifiers.report import Finding
@@ -31,14 +31,12 @@ class Passed:
     def __init__(self, row_at: RowAt) -> None:
         self.scratch = Scratch()
         self._row_at = row_at
-        self._recent: OrderedDict[str, Record] = OrderedDict()
+        self._recent = Recent(RECENT_RECORDS)
 
     def remember(self, record: Record) -> None:
         """Take in a record that passed."""
         self.scratch.add(bytes.fromhex(record.id[7:]), record.seq)
-        self._recent[record.id] = record
-        if len(self._recent) > RECENT_RECORDS:
-            self._recent.popitem(last=False)
+        self._recent.add(record)
 
     def find(self, record_id: str) -> Record | None:
         """The record of an id among those that passed, or None."""
@@ -50,7 +48,10 @@ class Passed:
         if row is None:
             return None
         record = records.parse(row[3], row[2])
-        return record if record.id == record_id else None
+        if record.id != record_id:
+            return None
+        self._recent.add(record)
+        return record
 
 
 @dataclass

@@ -21,6 +21,8 @@ from ledger.record import Record
 from ledger.store.sqlite import QUERIES, expected_objects, objects, quoted, sql
 
 FLUSH_RECORDS = 4096
+MAX_FLUSH_RECORDS = 65_536
+FLUSHES = 16
 
 
 @dataclass
@@ -30,7 +32,14 @@ class _Tail:
     ids: dict[bytes, int] = field(default_factory=dict)
     kinds: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     edges: dict[int, list[tuple[str, int]]] = field(default_factory=lambda: defaultdict(list))
-    edge_rows: list[tuple[int, int, str]] = field(default_factory=list)
+
+    def edge_rows(self) -> list[tuple[int, int, str]]:
+        """(target, source, role) of every edge, in the order of the file's key."""
+        return sorted(
+            (target, source, role)
+            for target, edges in self.edges.items()
+            for role, source in edges
+        )
 
 
 class Index:
@@ -70,16 +79,13 @@ class Index:
                 self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
             self._open(self._path)
 
-    def add(self, record: Record) -> None:
-        """Take in the next record; its refs must have been added before."""
+    def add(self, record: Record, edges: list[tuple[str, int]]) -> None:
+        """Take in the next record, and (role, seq) of each record that it names."""
         raw = bytes.fromhex(record.id[7:])
         self._tail.ids[raw] = record.seq
         self._tail.kinds[record.kind].append(record.seq)
-        for role, ref in record.all_refs():
-            target = self.seq_of(ref)
-            if target is not None:
-                self._tail.edges[target].append((role, record.seq))
-                self._tail.edge_rows.append((target, record.seq, role))
+        for role, target in edges:
+            self._tail.edges[target].append((role, record.seq))
         self.size, self.last_id = record.seq + 1, raw
         if len(self._tail.ids) >= self._flush_at:
             self.flush()
@@ -127,14 +133,14 @@ class Index:
                 self._db.execute("ROLLBACK")
             self._flush_at = len(self._tail.ids) + FLUSH_RECORDS
             return
-        self._tail, self._flush_at = _Tail(), FLUSH_RECORDS
+        self._tail, self._flush_at = _Tail(), _flush_at(self.size)
 
     def _write(self, tail: _Tail) -> None:
         self._db.execute("BEGIN IMMEDIATE")
         self._db.executemany(QUERIES["put_id"], sorted(tail.ids.items()))
         kinds = [(kind, seq) for kind, seqs in tail.kinds.items() for seq in seqs]
         self._db.executemany(QUERIES["put_kind"], sorted(kinds))
-        self._db.executemany(QUERIES["put_edge"], sorted(tail.edge_rows))
+        self._db.executemany(QUERIES["put_edge"], tail.edge_rows())
         written = self._db.execute(QUERIES["indexed"]).fetchone()[0]
         if self.size > written:
             self._db.execute(QUERIES["set_indexed"], (self.size, self.last_id))
@@ -169,6 +175,7 @@ class Index:
                 path.unlink(missing_ok=True)
         else:
             self.size, self.last_id, self._db = size, last_id, db
+            self._flush_at = _flush_at(size)
 
 
 class IndexReader:
@@ -231,6 +238,16 @@ class IndexReader:
         except sqlite.Error as error:
             raise EvidenceError("INDEX_STALE", f"the derived index: {error}") from error
         return None if row is None else row[0]
+
+
+def _flush_at(size: int) -> int:
+    """How many records to hold before they are written.
+
+    Ids are random: a group of them touches as many pages of the file as it has records, until it touches them
+    all. A group that grows with the file keeps that cost a record from growing; its bound keeps what has to be
+    read again after a crash to a second or two.
+    """
+    return min(max(FLUSH_RECORDS, size // FLUSHES), MAX_FLUSH_RECORDS)
 
 
 def _plain(path: Path) -> bool:
