@@ -14,7 +14,7 @@ from ledger.state import RunState, State
 Resolve = Callable[[str], Record | None]
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Context:
     """One record on trial: the state before it, its typed body, its refs already fetched."""
 
