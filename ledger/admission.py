@@ -133,7 +133,7 @@ class Chain:
             return
         key = key_at(self.state, record.actor, record.seq)
         self.last_public = bytes.fromhex(key.public)
-        if rule.roles != ANY and not any(role in key.roles for role in rule.roles):
+        if rule.roles != ANY and set(key.roles).isdisjoint(rule.roles):
             raise EvidenceError(
                 "ROLE_MISSING",
                 f"{record.kind} needs a key with role {' or '.join(rule.roles)}",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from typing import Any
 
 import orjson
@@ -19,6 +20,7 @@ MAX_DEPTH = 32
 MAX_INTEGER = 2**53 - 1
 
 _MAX_WIDTH = 65_536  # containers in a level: one that holds itself twice would double them for ever
+_SCALARS = frozenset({str, int, bool, type(None)})
 _OPEN = frozenset(b"[{")
 _CLOSE = frozenset(b"]}")
 # a whole string (or one without end), or one bracket: brackets inside strings do not count
@@ -31,9 +33,11 @@ def encode(value: Any) -> bytes:
     Raises:
         EvidenceError: `NOT_CANONICAL`, the value is outside the profile; the message names the path.
     """
-    if not _in_profile(value):
+    data = _encode_plain(value)
+    if data is None:
         _check(value, "$", 0)
-    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+        data = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    return data
 
 
 def decode(data: bytes) -> Any:
@@ -97,43 +101,45 @@ def parse_real(text: str) -> float:
     return number
 
 
-def _in_profile(value: Any) -> bool:
-    """Whether a container is surely within the profile; `_check` has the last word on what is not.
+def _encode_plain(value: Any) -> bytes | None:
+    """The bytes of a value that is plainly within the profile, or None where `_check` must have its say.
 
-    Every entry passes here twice, so it is one loop without paths, level by level. Texts that are not
-    ASCII are left to `_check`: they may hold lone surrogates.
+    Every entry comes through here more than once, so it is one loop that builds no paths, level by level.
+    What it leaves to the encoder, which refuses them: integers beyond 2^53-1 and lone surrogates.
     """
     level = [value]
     for _ in range(MAX_DEPTH):
         below: list[Any] = []
-        for container in level:
-            if type(container) is dict:
-                for key in container:
-                    if type(key) is not str or not key.isascii():
-                        return False
-                items = container.values()
-            elif type(container) is list:
-                items = container
-            else:
-                return False
-            for item in items:
-                kind = type(item)
-                if kind is str:
-                    if not item.isascii():
-                        return False
-                elif kind is dict or kind is list:
-                    below.append(item)
-                elif kind is int:
-                    if not -MAX_INTEGER <= item <= MAX_INTEGER:
-                        return False
-                elif item is not None and kind is not bool:
-                    return False
+        if not all(_is_plain(item, below) for item in level) or len(below) > _MAX_WIDTH:
+            return None
         if not below:
-            return True
-        if len(below) > _MAX_WIDTH:
-            return False
+            break
         level = below
-    return False
+    else:
+        return None
+    try:
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS | orjson.OPT_STRICT_INTEGER)
+    except orjson.JSONEncodeError:
+        return None
+
+
+def _is_plain(container: Any, below: list[Any]) -> bool:
+    """Whether an object or array has ASCII keys and items of the profile's types; inner ones go to `below`."""
+    items: Iterable[Any] = container
+    if type(container) is dict:
+        for key in container:
+            if type(key) is not str or not key.isascii():
+                return False
+        items = container.values()
+    elif type(container) is not list:
+        return False
+    for item in items:
+        kind = type(item)
+        if kind is dict or kind is list:
+            below.append(item)
+        elif kind not in _SCALARS:
+            return False
+    return True
 
 
 def _check(value: Any, path: str, depth: int) -> None:

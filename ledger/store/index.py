@@ -36,9 +36,7 @@ class _Tail:
     def edge_rows(self) -> list[tuple[int, int, str]]:
         """(target, source, role) of every edge, in the order of the file's key."""
         return sorted(
-            (target, source, role)
-            for target, edges in self.edges.items()
-            for role, source in edges
+            (target, source, role) for target, edges in self.edges.items() for role, source in edges
         )
 
 

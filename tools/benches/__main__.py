@@ -51,7 +51,9 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="tools/bench", description=__doc__)
     parser.add_argument("name", nargs="?", choices=sorted(BENCHES), help="none: list them")
     parser.add_argument("--full", action="store_true", help="the full sizes, report kept")
-    parser.add_argument("--scratch", type=Path, help="where ledgers are built and kept for the next run")
+    parser.add_argument(
+        "--scratch", type=Path, help="where ledgers are built and kept for the next run"
+    )
     return parser.parse_args()
 
 

@@ -41,7 +41,7 @@ def run(settings: Settings) -> list[Row]:
 
 def _measure(settings: Settings, folder: Path, groups: int) -> list[Row]:
     settings.say(f"appending {ROUNDS} x {groups} groups of 100")
-    ledger, opening = timed(lambda: open_ledger(folder))
+    ledger, opening = timed(open_ledger, folder)
     _, first = timed(ledger.state)
     size = ledger.size
     bare = Bare(folder.with_suffix(".bare"))
@@ -51,15 +51,17 @@ def _measure(settings: Settings, folder: Path, groups: int) -> list[Row]:
         ours, theirs = Spent(), Spent()
         for _ in range(groups):
             drafts = next(training)
-            appended, spent = timed(lambda drafts=drafts: ledger.append_many(drafts))
+            appended, spent = timed(ledger.append_many, drafts)
             ours += spent
-            theirs += timed(lambda appended=appended: bare.append(appended))[1]
+            theirs += timed(bare.append, appended)[1]
         pairs.append((ours, theirs))
     _, closing = timed(ledger.close)
     bare.close()
     count = ROUNDS * groups * 100
     median = ratios(pairs)
-    whole = ratios([(sum((ours for ours, _ in pairs), closing), sum((b for _, b in pairs), Spent()))])
+    whole = ratios(
+        [(sum((ours for ours, _ in pairs), closing), sum((b for _, b in pairs), Spent()))]
+    )
     details: dict[str, Any] = {
         "median_of": ROUNDS,
         "appended": count,
@@ -71,11 +73,11 @@ def _measure(settings: Settings, folder: Path, groups: int) -> list[Row]:
         "bare_per_s": round(count / sum(theirs.wall_s for _, theirs in pairs)),
     }
     return [
-        Row(f"append at {size:,} records, wall", median["wall"], "ratio", "more", 0.6, 0.8, details),
-        Row(f"append at {size:,} records, cpu", median["cpu"], "ratio", "more", 0.6, 0.8),
         Row(
-            f"append at {size:,} records, cpu with close", whole["cpu"], "ratio", "more", 0.6, 0.8
+            f"append at {size:,} records, wall", median["wall"], "ratio", "more", 0.6, 0.8, details
         ),
+        Row(f"append at {size:,} records, cpu", median["cpu"], "ratio", "more", 0.6, 0.8),
+        Row(f"append at {size:,} records, cpu with close", whole["cpu"], "ratio", "more", 0.6, 0.8),
         Row(
             f"opening to append at {size:,} records",
             round(opening.wall_s + first.wall_s, 3),

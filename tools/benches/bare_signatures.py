@@ -11,12 +11,13 @@ import sys
 import time
 from pathlib import Path
 
+from world import key
+
 from benches.verify import messages
 from ledger import ed25519
 from ledger import record as records
 from ledger.dsse import pae
 from ledger.records.identity import LedgerCreated  # noqa: F401 - the kinds are loaded before the clock starts
-from world import key
 
 
 def main() -> None:
@@ -24,7 +25,11 @@ def main() -> None:
     folder, start, stop = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     publics = {key(name).id: key(name).public for name in ("root", "writer")}
     tasks = [
-        (publics[records.parse(entry, signature).actor], pae(records.PAYLOAD_TYPE, entry), signature)
+        (
+            publics[records.parse(entry, signature).actor],
+            pae(records.PAYLOAD_TYPE, entry),
+            signature,
+        )
         for entry, signature in messages(folder, start, stop)
     ]
     library_verify = ed25519.verify

@@ -28,7 +28,14 @@ def run(settings: Settings) -> list[Row]:
     parents = [peak["parent_mb"] for peak in peaks.values()]
     growth = f"growth of verify's memory, {sizes[0]:,} to {sizes[-1]:,} records"
     return [
-        Row(f"{growth}, parent", _ratio(parents), "ratio", "less", MAX_GROWTH, details={"peaks": peaks}),
+        Row(
+            f"{growth}, parent",
+            _ratio(parents),
+            "ratio",
+            "less",
+            MAX_GROWTH,
+            details={"peaks": peaks},
+        ),
         Row(f"{growth}, parent and workers", _ratio(sums), "ratio", "less", MAX_GROWTH),
         Row(f"peak of verify at {sizes[-1]:,} records, parent", parents[-1], "MB", "less", MAX_MB),
         Row(

@@ -21,7 +21,8 @@ def main() -> None:
     report = verify(Path(sys.argv[1]))
     assert report.verdict == "verified", report.wrong  # a figure for a pass that failed is none
     own, ended = (
-        resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+        resource.getrusage(who).ru_maxrss
+        for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
     )
     cores = len(os.sched_getaffinity(0))
     print(json.dumps([own, ended, cores if ended else 0]))

@@ -28,8 +28,12 @@ class Bench:
 BENCHES = {
     item.name: item
     for item in (
-        Bench("append", "benches.append", "durable append against signing, a bare insert and fsync"),
-        Bench("verify", "benches.verify", "verification against bare Ed25519 over the same messages"),
+        Bench(
+            "append", "benches.append", "durable append against signing, a bare insert and fsync"
+        ),
+        Bench(
+            "verify", "benches.verify", "verification against bare Ed25519 over the same messages"
+        ),
         Bench("memory", "benches.memory", "resident memory of verify as the ledger grows"),
         Bench("bytes", "benches.stored", "bytes on disk for each byte of entry"),
         Bench("small", "benches.small", "small times that a person waits for"),

@@ -91,15 +91,17 @@ class Spent:
 
 
 def _now() -> Spent:
-    own, ended = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    own, ended = (
+        resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    )
     cpu_s = own.ru_utime + own.ru_stime + ended.ru_utime + ended.ru_stime
     return Spent(time.perf_counter(), cpu_s)
 
 
-def timed(work: Callable[[], T]) -> tuple[T, Spent]:
+def timed(work: Callable[..., T], *arguments: Any) -> tuple[T, Spent]:
     """What a piece of work gave, and what it cost."""
     before = _now()
-    result = work()
+    result = work(*arguments)
     after = _now()
     return result, Spent(after.wall_s - before.wall_s, after.cpu_s - before.cpu_s)
 

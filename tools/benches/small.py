@@ -7,9 +7,9 @@ import sys
 from collections.abc import Callable
 
 import numpy as np
+from campaigns.report import ROOT
 
 from benches.report import Row, Settings, timed
-from campaigns.report import ROOT
 from verifiers.judgement.resampling import bootstrap, generator
 
 EXAMPLE = ROOT / "examples" / "small-ledger"

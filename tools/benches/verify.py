@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 
 from benches.report import Row, Settings, Spent, ratios, timed
@@ -33,7 +33,7 @@ def _measure(settings: Settings, folder: Path, workers: int, rounds: int) -> lis
     pairs: list[tuple[Spent, Spent]] = []
     for number in range(rounds):
         settings.say(f"verifying with {workers} process(es), round {number + 1} of {rounds}")
-        report, ours = timed(lambda: verify(folder, Options(workers=workers)))
+        report, ours = timed(verify, folder, Options(workers=workers))
         assert report.verdict == "verified", report.wrong  # a figure for a pass that failed is none
         theirs = bare(folder, workers, report.records)
         pairs.append((ours, theirs))
@@ -60,8 +60,10 @@ def bare(folder: Path, processes: int, size: int) -> Spent:
     bounds = [size * part // processes for part in range(processes + 1)]
     command = [sys.executable, "-P", "-m", "benches.bare_signatures", str(folder)]
     started = [
-        subprocess.Popen([*command, str(start), str(stop)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        for start, stop in zip(bounds, bounds[1:], strict=False)
+        subprocess.Popen(
+            [*command, str(start), str(stop)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        for start, stop in pairwise(bounds)
     ]
     for process in started:
         assert process.stdout is not None  # Popen was given pipes

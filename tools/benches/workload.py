@@ -15,11 +15,11 @@ import samples
 from world import World, key
 
 from benches.report import Settings
+from ledger.appending import Draft
 from ledger.book import Ledger
 from ledger.canonical import MAX_INTEGER
 from ledger.digests import sha256
 from ledger.record import Record, Refs
-from ledger.appending import Draft
 
 RUNS = 100
 ROWS_A_BATCH = 8
@@ -84,7 +84,9 @@ class Training:
         update = self._ledger.find(str(self._ledger.state().runs[run_id].last_update))
         assert update is not None  # the group before appended it
         about = [run_id, update.id, *update.ref_list("batch")]
-        return Draft("note.added", {"text": _REMARK + f"Step {update.body['step']}."}, {"about": about})
+        return Draft(
+            "note.added", {"text": _REMARK + f"Step {update.body['step']}."}, {"about": about}
+        )
 
 
 def make(folder: Path) -> None:
