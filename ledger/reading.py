@@ -16,7 +16,7 @@ from ledger.store.index import Index
 from ledger.store.sqlite import SqliteStore
 
 BLOBS = "blobs"
-CACHE_RECORDS = 4096
+CACHE_RECORDS = 2048
 
 
 class Reading:

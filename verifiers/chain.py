@@ -21,7 +21,7 @@ from verifiers.signatures import SignatureChecker
 Row = tuple[int, bytes | None, bytes, bytes]
 """(seq, id stored beside the record or None, signature, entry)"""
 RowAt = Callable[[int], Row | None]
-RECENT_RECORDS = 4096
+RECENT_RECORDS = 2048
 MAX_FINDINGS = 100
 
 
