@@ -19,7 +19,6 @@ from ledger.errors import EvidenceError
 MAX_DEPTH = 32
 MAX_INTEGER = 2**53 - 1
 
-_MAX_WIDTH = 65_536  # containers in a level: one that holds itself twice would double them for ever
 _SCALARS = frozenset({str, int, bool, type(None)})
 _OPEN = frozenset(b"[{")
 _CLOSE = frozenset(b"]}")
@@ -102,20 +101,12 @@ def parse_real(text: str) -> float:
 
 
 def _encode_plain(value: Any) -> bytes | None:
-    """The bytes of a value that is plainly within the profile, or None where `_check` must have its say.
+    """The bytes of a container that is plainly within the profile, or None where `_check` must have its say.
 
-    Every entry comes through here more than once, so it is one loop that builds no paths, level by level.
-    What it leaves to the encoder, which refuses them: integers beyond 2^53-1 and lone surrogates.
+    Every entry comes through here more than once, so it builds no paths. What it leaves to the encoder,
+    which refuses them: integers beyond 2^53-1 and lone surrogates.
     """
-    level = [value]
-    for _ in range(MAX_DEPTH):
-        below: list[Any] = []
-        if not all(_is_plain(item, below) for item in level) or len(below) > _MAX_WIDTH:
-            return None
-        if not below:
-            break
-        level = below
-    else:
+    if not _is_plain(value, MAX_DEPTH):
         return None
     try:
         return orjson.dumps(value, option=orjson.OPT_SORT_KEYS | orjson.OPT_STRICT_INTEGER)
@@ -123,9 +114,11 @@ def _encode_plain(value: Any) -> bytes | None:
         return None
 
 
-def _is_plain(container: Any, below: list[Any]) -> bool:
-    """Whether an object or array has ASCII keys and items of the profile's types; inner ones go to `below`."""
+def _is_plain(container: Any, levels: int) -> bool:
+    """Whether an object or array has ASCII keys and items of the profile's types, in so many levels."""
     items: Iterable[Any] = container
+    if levels == 0:
+        return False
     if type(container) is dict:
         for key in container:
             if type(key) is not str or not key.isascii():
@@ -135,9 +128,9 @@ def _is_plain(container: Any, below: list[Any]) -> bool:
         return False
     for item in items:
         kind = type(item)
-        if kind is dict or kind is list:
-            below.append(item)
-        elif kind not in _SCALARS:
+        if kind in _SCALARS:
+            continue
+        if (kind is not dict and kind is not list) or not _is_plain(item, levels - 1):
             return False
     return True
 

@@ -19,7 +19,7 @@ from ledger.appending import Draft
 from ledger.book import Ledger
 from ledger.canonical import MAX_INTEGER
 from ledger.digests import sha256
-from ledger.record import Record, Refs
+from ledger.record import Refs
 
 RUNS = 100
 ROWS_A_BATCH = 8
@@ -124,8 +124,3 @@ def grown(settings: Settings, size: int) -> Path:
         grow(building, size)
         building.rename(folder)
     return folder
-
-
-def entry_bytes(records: list[Record]) -> float:
-    """The mean size of entries, in bytes."""
-    return sum(len(record.entry) for record in records) / len(records)
