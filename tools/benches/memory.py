@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from benches.report import Row, Settings
+from benches.report import ENVIRONMENT, Row, Settings
 from benches.workload import grown
 
 MAX_MB = 200.0
@@ -54,7 +54,7 @@ def _ratio(values: list[float]) -> float:
 
 def _peak(folder: Path) -> dict[str, float]:
     command = [sys.executable, "-P", "-m", "benches.peak", str(folder)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
+    done = subprocess.run(command, stdout=subprocess.PIPE, env=ENVIRONMENT, check=True)
     parent_kib, worker_kib, workers = json.loads(done.stdout)
     return {
         "parent_mb": round(parent_kib * 1024 / 1e6, 1),

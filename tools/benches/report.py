@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import statistics
 import time
@@ -13,6 +14,11 @@ from typing import Any, Literal, TypeVar
 from campaigns.report import ROOT, commit, machine
 
 REPORTS = ROOT / "docs" / "benches"
+ENVIRONMENT = {
+    **os.environ,
+    "PYTHONPATH": ":".join(map(str, (ROOT, ROOT / "tools", ROOT / "tests"))),
+}
+"""For processes of a bench's own: they find what it finds."""
 
 T = TypeVar("T")
 

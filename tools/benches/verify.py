@@ -8,7 +8,7 @@ import sys
 from itertools import islice, pairwise
 from pathlib import Path
 
-from benches.report import Row, Settings, Spent, ratios, timed
+from benches.report import ENVIRONMENT, Row, Settings, Spent, ratios, timed
 from benches.workload import grown
 from ledger.book import DATABASE
 from ledger.store.sqlite import SqliteStore
@@ -61,7 +61,10 @@ def bare(folder: Path, processes: int, size: int) -> Spent:
     command = [sys.executable, "-P", "-m", "benches.bare_signatures", str(folder)]
     started = [
         subprocess.Popen(
-            [*command, str(start), str(stop)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            [*command, str(start), str(stop)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=ENVIRONMENT,
         )
         for start, stop in pairwise(bounds)
     ]
