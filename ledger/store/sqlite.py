@@ -223,15 +223,25 @@ class SqliteStore:
         """
         last = LAST_SEQ if stop is None else stop - 1
         while start <= last:
-            with translated(self.path):
-                batch = self._db.execute(
-                    QUERIES["rows"], (start, min(last, start + ROWS_PER_READ - 1))
-                ).fetchall()
+            batch = self._batch(start, min(last, start + ROWS_PER_READ - 1))
             yield from (_checked_row(row) for row in batch)
             later = batch[-1][0] + 1 if batch else self._next_seq(start)
             if later is None or later > LAST_SEQ:
                 return
             start = later
+
+    def _batch(self, start: int, last: int) -> list[tuple[Any, ...]]:
+        """The rows of a stretch; of one that cannot be read whole, those up to the first bad place."""
+        while True:
+            try:
+                with translated(self.path):
+                    found = self._db.execute(QUERIES["rows"], (start, last)).fetchall()
+            except EvidenceError:
+                if start == last:
+                    raise
+                last = start  # the rows before the damage are given, so that what is wrong in them counts first
+            else:
+                return list(found)
 
     def row(self, seq: int) -> Row | None:
         """The row at a seq, or None."""
@@ -382,6 +392,6 @@ def _checked_row(row: tuple[Any, ...]) -> Row:
         and type(entry) is bytes
     ):
         raise EvidenceError(
-            "LEDGER_UNREADABLE", f"row {seq!r} has a column of another type or length"
+            "LEDGER_UNREADABLE", f"row {seq!r} has a column of another type or length", seq=seq
         )
     return seq, stored_id, signature, entry

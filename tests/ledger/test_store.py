@@ -206,7 +206,7 @@ REMOVED = {
         """UPDATE records SET entry = CASE seq WHEN 3 THEN (SELECT entry FROM records WHERE seq = 4)
         ELSE (SELECT entry FROM records WHERE seq = 3) END WHERE seq IN (3, 4)""",
         "SEQ_GAP",
-        4,
+        3,
     ),
     "a row far away": ("UPDATE records SET seq = 4000000000 WHERE seq = 6", "SEQ_GAP", 4000000000),
     "a row below zero": ("UPDATE records SET seq = -4 WHERE seq = 0", "SEQ_GAP", -4),
