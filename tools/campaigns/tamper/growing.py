@@ -100,7 +100,7 @@ def long_life() -> Steps:
     for cycle in range(CYCLES):
         steps += [_cycle(cycle), Grower.seal]
         if cycle % 4 == 1:
-            steps.append(_leaving(f"leaver-{cycle}"))
+            steps.append(_leaving("leaver" if cycle == 1 else f"leaver-{cycle}"))
         if cycle % 5 == 2:
             steps.append(_rotation(f"root-{cycle}"))
     return [*steps, *(_say(f"tail {number}, naïve") for number in range(5))]
