@@ -8,10 +8,10 @@ from random import Random
 
 from campaigns.tamper.base import Base
 from campaigns.tamper.growing import Note
-
 from verifiers.chain import Row
 
 CHAIN_BROKEN = frozenset({"CHAIN_BROKEN"})
+
 
 @dataclass(frozen=True)
 class Attack:

@@ -8,7 +8,6 @@ from typing import Any
 from campaigns.tamper.attack import Attack, Make, at
 from campaigns.tamper.base import Base, signed
 from campaigns.tamper.growing import OTHER_ORIGIN, Note, key
-
 from ledger import notes as signed_notes
 from ledger import seals, statements
 from ledger.records.base import Seen
@@ -92,7 +91,9 @@ def _stale_head(base: Base, random: Random) -> Attack | None:
     heads = base.state_before(seq).heads
     sizes = [size for size in range(base.size) if size != seq and str(size) not in heads]
     size = random.choice(sizes)
-    return _restated(base, seq, base.staters[seq], seal=Seen(size=size, root=base.root_at(size).hex()))
+    return _restated(
+        base, seq, base.staters[seq], seal=Seen(size=size, root=base.root_at(size).hex())
+    )
 
 
 def _wrong_key(base: Base, random: Random) -> Attack | None:

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
+from unittest.mock import patch
 
 import orjson
-from campaigns.tamper.growing import OTHER_ORIGIN, Grower, Note, Steps, grow, key
 
+from campaigns.tamper.growing import OTHER_ORIGIN, Grower, Steps, grow, key
 from ledger import canonical, ed25519
 from ledger import record as records
 from ledger.admission import Chain
@@ -118,9 +119,9 @@ class Base:
         made: dict[str, Any] = orjson.loads(self.rows[seq][3])
         return made
 
-    def may_sign(self, key_id: object, seq: int) -> bool:
+    def may_sign(self, key_id: str, seq: int) -> bool:
         """Whether a key is in its window at a seq."""
-        found = self.state_before(seq).keys.get(str(key_id))
+        found = self.state_before(seq).keys.get(key_id)
         return found is not None and (
             found.from_seq <= seq and (found.until_seq is None or seq < found.until_seq)
         )
@@ -187,19 +188,16 @@ def memoised() -> Iterator[None]:
     known: dict[tuple[bytes, bytes, bytes], bool] = {}
     true_verify = ed25519.verify
 
-    def verify(public: bytes, message: bytes, signature: bytes) -> bool:
-        asked = (public, message, signature)
+    def verify(public_raw: bytes, message: bytes, signature: bytes) -> bool:
+        asked = (public_raw, message, signature)
         if asked not in known:
             if len(known) >= MEMO_ENTRIES:
                 known.clear()
             known[asked] = true_verify(*asked)
         return known[asked]
 
-    ed25519.verify = signature_worker.verify = verify
-    try:
+    with patch.object(ed25519, "verify", verify), patch.object(signature_worker, "verify", verify):
         yield
-    finally:
-        ed25519.verify = signature_worker.verify = true_verify
 
 
 def _save(result: ChainResult) -> _Saved:
@@ -211,4 +209,3 @@ def _save(result: ChainResult) -> _Saved:
         result.seals_checked,
         list(result.revocations),
     )
-

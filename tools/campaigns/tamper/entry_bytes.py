@@ -6,7 +6,6 @@ from random import Random
 
 from campaigns.tamper.attack import Attack, Make, at
 from campaigns.tamper.base import Base, row
-
 from verifiers.chain import Row
 
 ORDER = 2**252 + 27742317777372353535851937790883648493

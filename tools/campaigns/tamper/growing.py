@@ -58,9 +58,7 @@ class Grower:
 
     def note(self, text: str) -> None:
         """A note about record 0."""
-        self.world.admit(
-            Draft("note.added", {"text": text}, {"about": [self.world.records[0].id]})
-        )
+        self.world.admit(Draft("note.added", {"text": text}, {"about": [self.world.records[0].id]}))
 
     def leave(self, name: str) -> None:
         """A key that comes, writes and is revoked."""
@@ -117,7 +115,10 @@ def grow(steps: Steps, *, origin: str = ORIGIN, fork_after: int | None = None) -
 
 
 def _need(kind: str) -> Callable[[Grower], None]:
-    return lambda grower: grower.world.need(kind) and None
+    def need(grower: Grower) -> None:
+        grower.world.need(kind)
+
+    return need
 
 
 def _say(text: str) -> Callable[[Grower], None]:

@@ -159,7 +159,9 @@ def _escape(value: dict[str, Any], random: Random) -> bytes | None:
     spot = random.randrange(len(old))
     code = ord(old[spot])
     letter = f"\\u{code:04x}" if code < 0x10000 else "\\ud83d\\udd12"
-    before, after = (json.dumps(part, ensure_ascii=False)[1:-1] for part in (old[:spot], old[spot + 1 :]))
+    before, after = (
+        json.dumps(part, ensure_ascii=False)[1:-1] for part in (old[:spot], old[spot + 1 :])
+    )
     return _spelled(value, place, f'"{before}{letter}{after}"')
 
 
@@ -167,7 +169,15 @@ def _huge(value: dict[str, Any], random: Random) -> bytes | None:
     place = _pick(value, random, _is_int)
     if place is None:
         return None
-    digits = (2**53, -(2**53), 2**63, 2**64, 10**40, 10**400, -(10**5000) if random.random() < 0.1 else 2**70)
+    digits = (
+        2**53,
+        -(2**53),
+        2**63,
+        2**64,
+        10**40,
+        10**400,
+        -(10**5000) if random.random() < 0.1 else 2**70,
+    )
     exponent = random.choice(("", "", "0"))
     chosen = random.choice(digits)
     return _spelled(value, place, f"{_decimal(chosen)}{exponent}")
@@ -232,7 +242,9 @@ def _not_unicode(value: dict[str, Any], random: Random) -> bytes | None:
         return _spelled(value, place, '"\\ud800"')
     if kind == 2:
         return _plain(value).decode().encode("utf-16")
-    bad = random.choice((b"\xff", b"\xc0\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\x00", b"\x1f"))
+    bad = random.choice(
+        (b"\xff", b"\xc0\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\x00", b"\x1f")
+    )
     return _spelled(value, place, '"bad?"').replace(b"bad?", bad)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from campaigns.tamper.attack import Attack
 from campaigns.tamper.base import Base
 from campaigns.tamper.sequences import first_difference
-
 from ledger.codes import CODES
 from ledger.highwater import HighWater
 from verifiers.chain import ChainResult, Row, RowAt, verify_chain
@@ -44,9 +43,7 @@ def judged(base: Base, attack: Attack, start: int) -> ChainResult:
         result.passed.scratch.close()
         return result
     notes = [note for note in attack.notes if note[0] > start or note not in base.notes]
-    return verify_chain(
-        attack.rows[start:], _row_at(attack.rows), notes, begun=base.begun(start)
-    )
+    return verify_chain(attack.rows[start:], _row_at(attack.rows), notes, begun=base.begun(start))
 
 
 def check(base: Base, attack: Attack, result: ChainResult) -> str:
@@ -62,7 +59,7 @@ def check(base: Base, attack: Attack, result: ChainResult) -> str:
         raise Escaped(f"{first.code} is no code")
     if attack.cut_to is not None:
         return _check_cut(attack, first)
-    differs, place = differs_at(base, attack), _place(first)
+    differs, place = differs_at(base, attack), place_of(first)
     if first.code == "TAIL_CUT":
         differs = min(differs, len(attack.rows) - 1)  # a seal beyond the end tells at the end
     latest = differs if attack.latest is None else attack.latest
@@ -123,7 +120,7 @@ def _said(result: ChainResult) -> tuple[object, ...]:
     )
 
 
-def _place(finding: Finding) -> int:
+def place_of(finding: Finding) -> int:
     """Where a finding stands; a gap is named by the row found (seq) and the place that is due (expected)."""
     if finding.code == "SEQ_GAP":
         return int(str(finding.expected))

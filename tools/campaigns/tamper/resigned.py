@@ -6,11 +6,11 @@ from random import Random
 from typing import Any
 
 import orjson
+
 from campaigns.tamper.attack import Attack, Make, at, held_by_writer
 from campaigns.tamper.base import Base, row, sign
 from campaigns.tamper.growing import key
 from campaigns.tamper.json_edits import EDITS, Edit
-
 from ledger.errors import EvidenceError
 
 KEPT = "signature kept"
@@ -48,7 +48,9 @@ def _make(edit: Edit, attacker: str) -> Make:
 def _edited(edit: Edit, value: dict[str, Any], random: Random) -> bytes | None:
     try:
         return edit(value, random)
-    except EvidenceError:  # the edit left the profile where it meant to stay inside: no such attack here
+    except (
+        EvidenceError
+    ):  # the edit left the profile where it meant to stay inside: no such attack here
         return None
 
 
@@ -58,8 +60,8 @@ def _could_be_good(base: Base, seq: int, entry: bytes, name: str) -> bool:
         actor = orjson.loads(entry).get("actor")
     except (orjson.JSONDecodeError, AttributeError):
         return False
-    in_office = seq == 0 or base.may_sign(actor, seq)
-    return actor == key(name).id and in_office
+    mine = key(name).id
+    return bool(actor == mine) and (seq == 0 or base.may_sign(mine, seq))
 
 
 RESIGNED: dict[str, Make] = {

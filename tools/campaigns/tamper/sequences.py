@@ -8,7 +8,6 @@ from typing import Any
 from campaigns.tamper.attack import Attack, Make, at, held_by_writer, renumbered
 from campaigns.tamper.base import Base, row, rows_of, sign, signed
 from campaigns.tamper.growing import Note
-
 from ledger.record import record_id
 from ledger.records import KINDS
 from verifiers.chain import Row
@@ -18,7 +17,9 @@ MAX_REWRITTEN = 60
 
 def _seq_column(base: Base, random: Random) -> Attack:
     seq = random.randrange(base.size)
-    other = random.choice((seq + 1, seq - 1, -seq - 1, base.size, 2**62 + seq, random.randrange(2**63)))
+    other = random.choice(
+        (seq + 1, seq - 1, -seq - 1, base.size, 2**62 + seq, random.randrange(2**63))
+    )
     changed = [*base.rows[:seq], *base.rows[seq + 1 :], (other, *base.rows[seq][1:])]
     return Attack(sorted(changed, key=lambda item: item[0]), base.notes)
 
@@ -205,7 +206,11 @@ def _id(of: Row) -> bytes:
 
 
 def _writer_id(base: Base) -> str:
-    return next(item.actor for item, name in zip(base.records, base.writers, strict=True) if name == "writer")
+    return next(
+        item.actor
+        for item, name in zip(base.records, base.writers, strict=True)
+        if name == "writer"
+    )
 
 
 SEQUENCES: dict[str, Make] = {
