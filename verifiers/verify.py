@@ -75,8 +75,8 @@ def verify(path: Path, options: Options | None = None) -> Report:
 
 
 def _verify_store(path: Path, store: SqliteStore, options: Options, report: Report) -> None:
-    size, _ = store.tail()
-    if size == 0:
+    size = _claimed_size(store)
+    if size is None:
         empty = EvidenceError("LEDGER_EMPTY", "the ledger holds no record")
         report.missing.append(Finding.of(empty))
         return
@@ -95,13 +95,23 @@ def _verify_store(path: Path, store: SqliteStore, options: Options, report: Repo
         result.passed.scratch.close()
 
 
+def _claimed_size(store: SqliteStore) -> int | None:
+    """How many records the last row speaks of, None where there is no row; 0 where it cannot be read.
+
+    Only to be ready for that many: the pass reads the rows themselves and says what is wrong with them.
+    """
+    try:
+        size, last_id = store.tail()
+    except EvidenceError:
+        return 0
+    return None if last_id is None else max(size, 0)
+
+
 def _first(store: SqliteStore) -> Record | None:
     """Record 0 as far as it can be read; the chain pass says what is wrong with it."""
-    row = store.row(0)
-    if row is None:
-        return None
     try:
-        return records.parse(row[3], row[2])
+        row = store.row(0)
+        return None if row is None else records.parse(row[3], row[2])
     except EvidenceError:
         return None
 

@@ -45,6 +45,7 @@ class DiskBase:
         index, triggers: what its derived file and its guards hold.
         controls: what a verifier says of it, by level.
         wals: write-ahead logs of copies that were changed, and of another ledger.
+        other: the ledger that those came from.
     """
 
     name: str
@@ -57,6 +58,7 @@ class DiskBase:
     triggers: object = None
     controls: dict[Level, Report] = field(default_factory=dict)
     wals: list[bytes] = field(default_factory=list)
+    other: DiskBase | None = field(default=None, repr=False)
 
     @property
     def size(self) -> int:
@@ -93,6 +95,7 @@ def make_bases(folder: Path) -> list[DiskBase]:
     _fill(bases[1], ("records",))
     for base, other in zip(bases, reversed(bases), strict=True):
         base.wals = _wals(base, folder / "wal") + _wals(other, folder / "wal")[:1]
+        base.other = other
     return bases
 
 

@@ -98,7 +98,7 @@ def _junk_beside(_base: DiskBase, folder: Path, random: Random) -> None:
     _beside(folder, random.choice(BESIDE)).write_bytes(data)
 
 
-def _journal_of_another(base: DiskBase, folder: Path, random: Random) -> None:
+def _journal_of_another(_base: DiskBase, folder: Path, random: Random) -> None:
     """A rollback journal with a good header: it asks whoever opens the file to undo something."""
     page = 8192
     pages = (folder / DATABASE).stat().st_size // page

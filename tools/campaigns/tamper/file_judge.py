@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import stat
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from campaigns.tamper.disk import (
     STATE,
@@ -71,6 +75,8 @@ def judge(base: DiskBase, folder: Path, level: Level, random: Random) -> str:
     before = _derived(folder)
     report = _verified(folder, level)
     read = read_store(folder)
+    if base.other is not None and read.rows[:1] == base.other.rows[:1]:
+        return _judge_another(base, base.other, folder, read, report)
     same = read.whole and (read.rows, read.notes) == (base.rows, base.notes)
     _check_guards(base, report, before[0])
     if same:
@@ -99,6 +105,19 @@ def _judge_same(base: DiskBase, report: Report, index: object) -> str:
         raise Escaped("the index is not the records', and no warning says so")
     said = sorted(_codes(report))
     return f"rows as they were, verified{', warned ' + ' '.join(said) if said else ''}"
+
+
+def _judge_another(
+    base: DiskBase, other: DiskBase, folder: Path, read: Read, report: Report
+) -> str:
+    """The rows of another ledger came with what was put beside: it is judged as that, and a pinned root tells."""
+    if report.verdict != "verified":
+        return "another ledger: " + _judge_found(other, report, read)
+    pinned = frozenset({base.records[0].actor})
+    codes = [item.code for item in verify(folder, Options(pinned_roots=pinned, workers=1)).wrong]
+    if codes != ["ROOT_UNTRUSTED"]:
+        raise Escaped(f"another ledger, whole, and a pinned root gives {codes}")
+    return "another ledger, whole: told by a pinned root only"
 
 
 def _judge_verified(base: DiskBase, folder: Path, level: Level, report: Report, read: Read) -> str:
@@ -131,21 +150,19 @@ def _judge_found(base: DiskBase, report: Report, read: Read) -> str:
 
 
 def _check_place(base: DiskBase, report: Report, read: Read, differs: int) -> None:
+    """The first finding stands where rows first differ, or at the last record under a seal that differs before."""
     first = report.findings[0]
     if not read.rows and first.code == "LEDGER_EMPTY":
         return
-    allowed = {differs}
-    for size, _ in set(base.notes) ^ set(read.notes):
-        allowed.add(min(max(size - 1, 0), len(read.rows) - 1))
-    if first.code == "TAIL_CUT":
-        allowed.add(len(read.rows) - 1)
     if read.rows == base.rows and not read.whole:
         return  # the seals could not be read, and no record is bad
-    wanted = min(differs, *allowed) if differs < len(base.rows) else None
+    last = len(read.rows) - 1
+    changed = set(base.notes) ^ set(read.notes)
+    allowed = {differs, *(min(max(size - 1, 0), last) for size, _ in changed)}
+    if first.code == "TAIL_CUT":
+        allowed.add(last)  # a seal beyond the end tells at the end
     place = place_of(first)
-    if first.code == "LEDGER_UNREADABLE" and first.seq is None and read.rows == base.rows:
-        return
-    if place not in allowed or (wanted is not None and place > differs):
+    if place not in allowed or place > differs:
         raise Escaped(f"{first.code} at {place}, the rows differ at {differs}: {first.message}")
 
 
@@ -173,15 +190,19 @@ def _check_guards(base: DiskBase, report: Report, triggers: object) -> None:
 
 def _derived(folder: Path) -> tuple[object, object]:
     """What the guards and the index hold, read before anything of ours opens the ledger."""
-    index = folder / INDEX
-    if index.is_file() and not index.is_symlink():
-        # a file that a stranger left beside it would be read by SQLite as part of it: that is what is judged
-        held = content_of(index, read_index)
-    else:
-        held = None
-    database = folder / DATABASE
-    plain = database.is_file() and not database.is_symlink()
-    return (content_of(database, read_triggers) if plain else None), held
+    return (
+        _held(folder / DATABASE, read_triggers),
+        _held(folder / INDEX, read_index),
+    )
+
+
+def _held(path: Path, read: Callable[[Any], object]) -> object:
+    """What SQLite reads from a file, None where it or something beside it is no plain file."""
+    beside = [path.with_name(path.name + suffix) for suffix in ("", "-wal", "-shm", "-journal")]
+    there = [item for item in beside if os.path.lexists(item)]
+    if beside[0] not in there or not all(stat.S_ISREG(item.lstat().st_mode) for item in there):
+        return None
+    return content_of(path, read)
 
 
 def _codes(report: Report) -> set[str]:
@@ -238,7 +259,7 @@ def append_after(base: DiskBase, folder: Path) -> str:
         _unchanged(folder, held, len(held.rows))
         return f"writer refused: {error.code}"
     after = _verified(folder, "records")
-    _unchanged(folder, held, len(held.rows) + 1)
+    _unchanged(folder, held, len(held.rows) + (before.verdict == "verified"))
     if after.verdict == "verified":
         if after.records != before.records + 1:
             raise Escaped(f"{before.records} records, and {after.records} after one was appended")
@@ -254,5 +275,5 @@ def _unchanged(folder: Path, held: Read, size: int) -> None:
     if not held.whole:
         return
     now = read_store(folder)
-    if now.rows[: len(held.rows)] != held.rows or len(now.rows) != size:
+    if now.rows[: len(held.rows)] != held.rows or len(now.rows) < size:
         raise Escaped(f"a writer changed rows from {first_difference(held.rows, now.rows)} on")
