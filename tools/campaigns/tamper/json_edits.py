@@ -15,6 +15,7 @@ Edit = Callable[[dict[str, Any], Random], bytes | None]
 Place = tuple[Any, Any]
 """(container, key or index)"""
 
+MAX_DEPTH = 32
 MARK = "\u0001mark\u0001"
 _MARK_TEXT = json.dumps(MARK)
 
@@ -266,3 +267,39 @@ EDITS: dict[str, Edit] = {
     "Unicode normal form": _unicode_form,
     "no Unicode": _not_unicode,
 }
+
+
+def in_profile(entry: bytes) -> Any:
+    """The value of bytes that are in the ledger's JSON profile by the standard library's word, else None.
+
+    A second opinion on canonical form, in nothing shared with the product: what is not in the profile must be
+    refused at its own place, whoever signed it.
+    """
+    try:
+        value = json.loads(
+            entry, parse_int=_small_integer, parse_float=_refuse, parse_constant=_refuse
+        )
+    except (ValueError, RecursionError):
+        return None
+    if _depth(value) > MAX_DEPTH or _plain(value) != entry:
+        return None
+    return value
+
+
+def _small_integer(digits: str) -> int:
+    if len(digits) > 17 or abs(int(digits)) >= 2**53 or digits == "-0":
+        raise ValueError(digits)
+    return int(digits)
+
+
+def _refuse(text: str) -> Any:
+    raise ValueError(text)
+
+
+def _depth(value: Any) -> int:
+    """How many containers lie in one another, counted without recursion."""
+    depth, level = 0, [value]
+    while level := [item for item in level if isinstance(item, dict | list)]:
+        depth += 1
+        level = [item for box in level for item in (box.values() if isinstance(box, dict) else box)]
+    return depth

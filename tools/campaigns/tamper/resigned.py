@@ -5,12 +5,10 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-import orjson
-
 from campaigns.tamper.attack import Attack, Make, at, held_by_writer
 from campaigns.tamper.base import Base, row, sign
 from campaigns.tamper.growing import key
-from campaigns.tamper.json_edits import EDITS, Edit
+from campaigns.tamper.json_edits import EDITS, Edit, in_profile
 from ledger.errors import EvidenceError
 
 KEPT = "signature kept"
@@ -55,13 +53,15 @@ def _edited(edit: Edit, value: dict[str, Any], random: Random) -> bytes | None:
 
 
 def _could_be_good(base: Base, seq: int, entry: bytes, name: str) -> bool:
-    """Whether the signer signs as the actor named, and was in office: only then may the record itself be good."""
-    try:
-        actor = orjson.loads(entry).get("actor")
-    except (orjson.JSONDecodeError, AttributeError):
-        return False
+    """Whether the bytes are in the profile and the signer signs as the actor named, in office.
+
+    Only then may the record itself be good, and the next thing that is not its writer's tells.
+    """
+    value = in_profile(entry)
     mine = key(name).id
-    return bool(actor == mine) and (seq == 0 or base.may_sign(mine, seq))
+    if not isinstance(value, dict) or value.get("actor") != mine:
+        return False
+    return seq == 0 or base.may_sign(mine, seq)
 
 
 RESIGNED: dict[str, Make] = {
