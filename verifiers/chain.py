@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from ledger import record as records
@@ -121,7 +121,8 @@ def _readable(rows: Iterable[Row], result: ChainResult) -> Iterator[Row]:
     try:
         yield from rows
     except EvidenceError as error:
-        result.wrong.append(Finding.of(error, seq=result.chain.size))
+        # it stands where the next record was due, whatever number a damaged row gives itself
+        result.wrong.append(replace(Finding.of(error), seq=result.chain.size))
 
 
 def _take(

@@ -224,8 +224,10 @@ class SqliteStore:
         last = LAST_SEQ if stop is None else stop - 1
         while start <= last:
             batch = self._batch(start, min(last, start + ROWS_PER_READ - 1))
-            yield from (_checked_row(row) for row in batch)
-            later = batch[-1][0] + 1 if batch else self._next_seq(start)
+            for row in batch:
+                yield _in_order(_checked_row(row), start)
+                start = row[0] + 1
+            later = start if batch else self._next_seq(start)
             if later is None or later > LAST_SEQ:
                 return
             start = later
@@ -373,6 +375,15 @@ def _checked_seal(row: tuple[Any, ...]) -> tuple[int, bytes]:
             "LEDGER_UNREADABLE", f"seal {size!r} has a column of another type or length"
         )
     return size, note
+
+
+def _in_order(row: Row, start: int) -> Row:
+    """A damaged tree may give a row twice, or one of before: without an end, if nobody looked."""
+    if row[0] < start:
+        raise EvidenceError(
+            "LEDGER_UNREADABLE", f"row {row[0]} comes where {start} is due or a later one"
+        )
+    return row
 
 
 def _checked_row(row: tuple[Any, ...]) -> Row:
