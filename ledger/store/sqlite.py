@@ -29,6 +29,8 @@ FIRST_SEQ, LAST_SEQ = -(2**63), 2**63 - 1
 
 Row = tuple[int, bytes, bytes, bytes]
 Connection = Any
+DAMAGE = (sqlite.Error, UnicodeDecodeError)
+"""What the library raises over a damaged file: its own errors, or one about their text, which quotes the file."""
 
 _PRAGMAS: dict[str, int | str] = {
     "journal_mode": "wal",
@@ -92,7 +94,7 @@ def translated(path: Path) -> Iterator[None]:
         if "disk is full" in str(error):
             raise UsageError("DISK_FULL", f"no space is left for {path.name}") from error
         raise EvidenceError("LEDGER_UNREADABLE", f"{path.name}: {error}") from error
-    except sqlite.Error as error:
+    except DAMAGE as error:
         raise EvidenceError("LEDGER_UNREADABLE", f"{path.name}: {error}") from error
 
 

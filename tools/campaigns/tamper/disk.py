@@ -16,7 +16,7 @@ from ledger.blobs import blobs_of
 from ledger.book import DATABASE, INDEX, Ledger
 from ledger.ed25519 import PrivateKey
 from ledger.record import Record, parse
-from ledger.store.sqlite import FIRST_SEQ, SqliteStore
+from ledger.store.sqlite import DAMAGE, FIRST_SEQ, SqliteStore
 from verifiers.chain import Row
 from verifiers.report import Level, Report
 from verifiers.verify import Options, verify
@@ -141,7 +141,7 @@ def content_of(path: Path, read: Callable[[Any], object]) -> object:
     db = sqlite.connect(f"file:{path}?mode=ro", uri=True, isolation_level=None)
     try:
         return read(db)
-    except sqlite.Error:
+    except DAMAGE:
         return None
     finally:
         db.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -54,16 +54,19 @@ def read_store(folder: Path) -> Read:
     except LedgerError as error:
         found.error = error
         return found
-    try:
-        for row in store.rows(FIRST_SEQ):
-            found.rows.append(row)
-        for note in store.seals():
-            found.notes.append(note)
-    except LedgerError as error:
-        found.error = error
-    finally:
-        store.close()
+    errors = (_taken(found.rows, store.rows(FIRST_SEQ)), _taken(found.notes, store.seals()))
+    store.close()
+    found.error = errors[0] or errors[1]
     return found
+
+
+def _taken(into: list[Any], items: Iterator[Any]) -> LedgerError | None:
+    """The items up to where they cannot be read, and why not."""
+    try:
+        into.extend(items)
+    except LedgerError as error:
+        return error
+    return None
 
 
 def judge(base: DiskBase, folder: Path, level: Level, random: Random) -> str:
