@@ -11,6 +11,7 @@ import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
+from errno import ELOOP, ENOTDIR
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -98,12 +99,15 @@ class BlobStore:
         """A blob for streaming; the caller compares the digest. `read` does it for you.
 
         Raises:
-            EvidenceError: `BLOB_MISSING`, `UNSAFE_PATH`.
+            EvidenceError: `BLOB_MISSING`, it is not there or cannot be read; `UNSAFE_PATH`.
         """
         try:
             return open_regular(self.path(digest))
         except FileNotFoundError:
             raise EvidenceError("BLOB_MISSING", f"blob {digest} is not in the store") from None
+        except OSError as error:
+            code = "UNSAFE_PATH" if error.errno in (ENOTDIR, ELOOP) else "BLOB_MISSING"
+            raise EvidenceError(code, f"blob {digest}: {error.strerror}") from error
 
     def read(self, digest: str, max_bytes: int = 1 << 31) -> bytes:
         """A blob's bytes, re-hashed.

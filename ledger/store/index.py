@@ -18,7 +18,7 @@ from pysqlite3 import dbapi2 as sqlite
 
 from ledger.errors import EvidenceError
 from ledger.record import Record
-from ledger.store.sqlite import QUERIES, expected_objects, objects, quoted, sql
+from ledger.store.sqlite import DAMAGE, QUERIES, expected_objects, objects, quoted, sql
 
 FLUSH_RECORDS = 4096
 MAX_FLUSH_RECORDS = 16_384
@@ -126,7 +126,7 @@ class Index:
             return
         try:
             self._write(self._tail)
-        except sqlite.DatabaseError:
+        except DAMAGE:
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
             self._flush_at = len(self._tail.ids) + FLUSH_RECORDS
@@ -150,7 +150,7 @@ class Index:
             return []
         try:
             rows: list[tuple[Any, ...]] = self._db.execute(QUERIES[query], values).fetchall()
-        except sqlite.DatabaseError as error:
+        except DAMAGE as error:
             raise EvidenceError("INDEX_STALE", f"the derived index is damaged: {error}") from error
         if any(type(row[0]) is not first for row in rows):
             raise EvidenceError("INDEX_STALE", "the derived index holds a value of another type")
@@ -167,7 +167,7 @@ class Index:
             size, last_id = _read_head(db)
         except sqlite.OperationalError:
             db.close()  # another process holds it, or it cannot be read: do without
-        except (sqlite.DatabaseError, EvidenceError):
+        except (*DAMAGE, EvidenceError):
             db.close()
             if mode == "rwc":
                 path.unlink(missing_ok=True)
@@ -216,7 +216,7 @@ class IndexReader:
             raise EvidenceError("INDEX_STALE", "the derived index is empty")
         try:
             return _read_head(self._db)
-        except sqlite.Error as error:
+        except DAMAGE as error:
             raise EvidenceError("INDEX_STALE", f"the derived index: {error}") from error
 
     def has_record(self, record: Record) -> bool:
@@ -242,7 +242,7 @@ class IndexReader:
     def _ask(self, query: str, *values: object) -> Any:
         try:
             row = self._db.execute(query, values).fetchone()
-        except sqlite.Error as error:
+        except DAMAGE as error:
             raise EvidenceError("INDEX_STALE", f"the derived index: {error}") from error
         return None if row is None else row[0]
 

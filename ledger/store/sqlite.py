@@ -29,6 +29,8 @@ FIRST_SEQ, LAST_SEQ = -(2**63), 2**63 - 1
 
 Row = tuple[int, bytes, bytes, bytes]
 Connection = Any
+DAMAGE = (sqlite.Error, UnicodeDecodeError)
+"""What the library raises over a damaged file: its own errors, or one about their text, which quotes the file."""
 
 _PRAGMAS: dict[str, int | str] = {
     "journal_mode": "wal",
@@ -92,7 +94,7 @@ def translated(path: Path) -> Iterator[None]:
         if "disk is full" in str(error):
             raise UsageError("DISK_FULL", f"no space is left for {path.name}") from error
         raise EvidenceError("LEDGER_UNREADABLE", f"{path.name}: {error}") from error
-    except sqlite.Error as error:
+    except DAMAGE as error:
         raise EvidenceError("LEDGER_UNREADABLE", f"{path.name}: {error}") from error
 
 
@@ -223,15 +225,27 @@ class SqliteStore:
         """
         last = LAST_SEQ if stop is None else stop - 1
         while start <= last:
-            with translated(self.path):
-                batch = self._db.execute(
-                    QUERIES["rows"], (start, min(last, start + ROWS_PER_READ - 1))
-                ).fetchall()
-            yield from (_checked_row(row) for row in batch)
-            later = batch[-1][0] + 1 if batch else self._next_seq(start)
+            batch = self._batch(start, min(last, start + ROWS_PER_READ - 1))
+            for row in batch:
+                yield _in_order(_checked_row(row), start)
+                start = row[0] + 1
+            later = start if batch else self._next_seq(start)
             if later is None or later > LAST_SEQ:
                 return
             start = later
+
+    def _batch(self, start: int, last: int) -> list[tuple[Any, ...]]:
+        """The rows of a stretch; of one that cannot be read whole, those up to the first bad place."""
+        while True:
+            try:
+                with translated(self.path):
+                    found = self._db.execute(QUERIES["rows"], (start, last)).fetchall()
+            except EvidenceError:
+                if start == last:
+                    raise
+                last = start  # the rows before the damage are given, so that what is wrong in them counts first
+            else:
+                return list(found)
 
     def row(self, seq: int) -> Row | None:
         """The row at a seq, or None."""
@@ -365,6 +379,15 @@ def _checked_seal(row: tuple[Any, ...]) -> tuple[int, bytes]:
     return size, note
 
 
+def _in_order(row: Row, start: int) -> Row:
+    """A damaged tree may give a row twice, or one of before: without an end, if nobody looked."""
+    if row[0] < start:
+        raise EvidenceError(
+            "LEDGER_UNREADABLE", f"row {row[0]} comes where {start} is due or a later one"
+        )
+    return row
+
+
 def _checked_row(row: tuple[Any, ...]) -> Row:
     seq, stored_id, signature, entry, entry_bytes = row
     if entry is None and type(entry_bytes) is int and entry_bytes > MAX_RECORD_BYTES:
@@ -382,6 +405,6 @@ def _checked_row(row: tuple[Any, ...]) -> Row:
         and type(entry) is bytes
     ):
         raise EvidenceError(
-            "LEDGER_UNREADABLE", f"row {seq!r} has a column of another type or length"
+            "LEDGER_UNREADABLE", f"row {seq!r} has a column of another type or length", seq=seq
         )
     return seq, stored_id, signature, entry

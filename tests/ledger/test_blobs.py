@@ -139,3 +139,16 @@ def test_process_that_dies_leaves_no_half_blob(blobs, moment):
     data = b"x" * 100_000
     assert not blobs.has(sha256(data))
     assert blobs.read(blobs.put(data, TEXT).digest) == data
+
+
+def test_file_or_loop_where_a_folder_should_be_is_unsafe(blobs, tmp_path):
+    """Whatever stands on the way to a blob, opening it ends as a finding of ours."""
+    blob = blobs.put(b"abc", TEXT)
+    folder = blobs.path(blob.digest).parent
+    blobs.path(blob.digest).unlink()
+    folder.rmdir()
+    folder.write_bytes(b"no folder")
+    assert refusal(blobs.read, blob.digest) == "UNSAFE_PATH"
+    folder.unlink()
+    folder.symlink_to(folder.name)
+    assert refusal(blobs.check, blob.digest) == "UNSAFE_PATH"

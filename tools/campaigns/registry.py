@@ -33,5 +33,10 @@ CAMPAIGNS = {
             "campaigns.tamper_memory",
             "changed entries and record sequences are refused, the first bad record named",
         ),
+        Campaign(
+            "tamper-file",
+            "campaigns.tamper_file",
+            "changed files of a ledger are refused or change no row, and nothing hangs or escapes raw",
+        ),
     )
 }
