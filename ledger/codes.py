@@ -404,6 +404,14 @@ CODES: dict[str, Code] = {
         "records were signed by a key that was revoked from an earlier seq",
         "do not rest a promotion on them",
     ),
+    "EVIDENCE_SUSPECT": Code(
+        "a record is suspect, or rests on one: its key was revoked from an earlier seq",
+        "do the work again under a key that counts; see what rests on it: evidence lineage RECORD --impact",
+    ),
+    "PROMOTION_VOID": Code(
+        "a promotion rests on suspect evidence and counts for nothing",
+        "withdraw it, and do again what it rests on under a key that counts",
+    ),
     "DATASET_WRONG": Code(
         "a dataset's counts or identity are not what its rows give", "ingest the source again"
     ),

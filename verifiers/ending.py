@@ -1,4 +1,4 @@
-"""Step V14: is this the end that was expected? Pinned root, expected seal, high water, revocations."""
+"""Step V14: is this the end that was expected? Pinned root, expected seal, high water."""
 
 from __future__ import annotations
 
@@ -50,9 +50,6 @@ def check_end(result: ChainResult, expected: Expectations, report: Report) -> No
         _check_seal(result, report, expected.seal, expected.note)
     if expected.mark is not None:
         _check_mark(result, report, expected.mark)
-    for key, from_seq, seq in result.revocations:
-        message = f"records {from_seq} to {seq - 1} by {key} are suspect: the key was revoked from {from_seq}"
-        report.warnings.append(Finding.of(EvidenceError("KEY_SUSPECT", message), seq))
 
 
 def _check_root_key(state: State, pinned: frozenset[str], report: Report) -> None:

@@ -63,6 +63,7 @@ _CODES_OF_STEP: dict[str, tuple[str, ...]] = {
         "HIGHWATER_INVALID",
         "ROOT_UNTRUSTED",
         "KEY_SUSPECT",
+        "PROMOTION_VOID",
         "ROOT_ROTATED",
     ),
     "V15": ("TRIGGER_MISSING", "INDEX_STALE", "CLOCK_BACKWARDS"),

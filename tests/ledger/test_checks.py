@@ -453,6 +453,15 @@ def older_policy(world, draft):
     world.add("policy.declared", seeds=9)
 
 
+def on_suspect_evidence(world: World, draft: Draft) -> None:
+    """Take the writer's key back from the checkpoint on, and let another judge write the draft."""
+    world.enroll("writer2", ["judge"])
+    start = world.need("checkpoint.published").seq
+    body = samples.body("key.revoked", key=key("writer").id, from_seq=start)
+    world.admit(Draft("key.revoked", body, stater="root"))
+    draft.writer = "writer2"
+
+
 REFUSALS = [
     # keys, root, snapshots, restores
     Refusal("K1", "weak key", "key.enrolled", bodied(public_key=WEAK), "WEAK_KEY"),
@@ -657,6 +666,10 @@ REFUSALS = [
     ),
     Refusal("G5", "policy left out", "promotion.refused", policy_left_out, "POLICY_OTHER"),
     Refusal("G5", "an older policy", "promotion.refused", older_policy, "POLICY_OTHER"),
+    *(
+        Refusal("G6", kind, kind, on_suspect_evidence, "EVIDENCE_SUSPECT")
+        for kind in ("gate.decided", "promotion.approved", "promotion.granted")
+    ),
 ]
 
 
