@@ -14,8 +14,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import cast
 
-from ledger.record import Record
+from ledger.record import Record, check_body
+from ledger.records.identity import KeyRevoked
 from ledger.state import KeyState
 
 SPEAKING_OF = frozenset({"blob.withheld", "note.added", "promotion.withdrawn"})
@@ -60,6 +62,20 @@ def windows_of(keys: Mapping[str, KeyState]) -> dict[str, Window]:
     }
 
 
+def windows_in(revocations: Iterable[Record]) -> dict[str, Window]:
+    """The same from the revocations themselves, for a reader who replays nothing.
+
+    Raises:
+        EvidenceError: `BODY_INVALID`, one is no revocation.
+    """
+    found: dict[str, Window] = {}
+    for record in revocations:
+        body = cast("KeyRevoked", check_body(record.kind, record.schema, record.body))
+        if body.from_seq < record.seq:
+            found.setdefault(body.key, Window(body.from_seq, record.seq))
+    return found
+
+
 def first_seq(windows: Windows) -> int:
     """The seq before which nothing can be suspect; there must be a window."""
     return min(window.start for window in windows.values())
@@ -83,18 +99,22 @@ def rests_on(record: Record) -> list[str]:
     return [ref for _, ref in record.all_refs()]
 
 
-def find_suspect(starts: Iterable[Record], windows: Windows, resolve: Resolve) -> Suspect | None:
+def find_suspect(
+    starts: Iterable[Record], windows: Windows, resolve: Resolve, clean: set[str] | None = None
+) -> Suspect | None:
     """The nearest record that is suspect by itself among some records and all that they rest on, or None.
 
     Args:
         starts: where to begin.
         windows: as `windows_of` gives them.
         resolve: fetches an earlier record by id; one that it does not find is passed over.
+        clean: ids known to rest on nothing suspect, which are not walked again; what is found clean is added.
     """
     if not windows:
         return None
     first = first_seq(windows)
-    queue = deque(starts)
+    known = set() if clean is None else clean
+    queue = deque(record for record in starts if record.id not in known)
     seen = {record.id for record in queue}
     while queue:
         record = queue.popleft()
@@ -104,9 +124,10 @@ def find_suspect(starts: Iterable[Record], windows: Windows, resolve: Resolve) -
         if key is not None:
             return Suspect(record, key, windows[key])
         for ref in rests_on(record):
-            if ref not in seen:
+            if ref not in seen and ref not in known:
                 seen.add(ref)
                 target = resolve(ref)
                 if target is not None:
                     queue.append(target)
+    known |= seen
     return None
