@@ -12,7 +12,8 @@ and a signature R || S over a message counts only if
 
     S1  it is 64 bytes,
     S2  S is below the group order L (no malleation),
-    S3  R is the canonical encoding of [S]B - [h]A, byte for byte (no cofactor, no other encoding),
+    S3  R is the canonical encoding of [S]B - [h]A, byte for byte (no cofactor, no other encoding), h
+        being SHA-512 of R, A and message, reduced modulo L before it multiplies A,
     S4  R is not of low order.
 
 `cryptography` (OpenSSL) enforces S1 to S3 and none of K2 to K4 and S4, so those are checked here: the

@@ -33,5 +33,10 @@ CAMPAIGNS = {
             "campaigns.tamper_memory",
             "changed entries and record sequences are refused, the first bad record named",
         ),
+        Campaign(
+            "keys",
+            "campaigns.keys",
+            "crafted keys and signatures are judged by one strict rule, and libsodium by how much it differs",
+        ),
     )
 }
