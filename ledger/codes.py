@@ -195,7 +195,10 @@ CODES: dict[str, Code] = {
     "KEY_ID_WRONG": Code(
         "a key id is not derived from the public key beside it", "take both from evidence key list"
     ),
-    "KEY_TWICE": Code("the key is enrolled already", "see evidence key list"),
+    "KEY_TWICE": Code(
+        "the key holds or held an office in this ledger already",
+        "make a new one: evidence key new FILE",
+    ),
     "KEY_BACKDATED": Code(
         "a key's window would begin in the past, or a revocation in the future",
         "leave out --from-seq to take effect at the next record",

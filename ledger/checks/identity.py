@@ -103,9 +103,20 @@ def _rotated(context: Context) -> None:
             expected=context.state.root_key,
             actual=body.old_key,
         )
-    if ed25519.key_id(public) != body.new_key or body.new_key in context.state.keys:
+    if ed25519.key_id(public) != body.new_key:
         raise context.fail(
-            "KEY_ID_WRONG", "new_key is not the id of new_public, or not new", field="body.new_key"
+            "KEY_ID_WRONG",
+            "new_key is not the id of new_public",
+            field="body.new_key",
+            expected=ed25519.key_id(public),
+            actual=body.new_key,
+        )
+    if body.new_key in context.state.keys:
+        raise context.fail(
+            "KEY_TWICE",
+            "the new root key holds or held another office in this ledger",
+            field="body.new_key",
+            actual=body.new_key,
         )
     statement = context.record.statement
     assert statement is not None  # _check_statement demanded one

@@ -500,7 +500,7 @@ REFUSALS = [
     Refusal("K3", "not the root", "root.rotated", bodied(old_key=key("writer").id), "ROOT_WRONG"),
     Refusal("K3", "weak key", "root.rotated", bodied(new_public=WEAK), "WEAK_KEY"),
     Refusal("K3", "other id", "root.rotated", bodied(new_key=key("else").id), "KEY_ID_WRONG"),
-    Refusal("K3", "enrolled key", "root.rotated", rotate_to_enrolled, "KEY_ID_WRONG"),
+    Refusal("K3", "enrolled key", "root.rotated", rotate_to_enrolled, "KEY_TWICE"),
     Refusal("K3", "not accepted", "root.rotated", bodied(acceptance="0" * 128), "ROOT_WRONG"),
     Refusal("K3", "accepted elsewhere", "root.rotated", rotation_elsewhere, "ROOT_WRONG"),
     Refusal("K3", "acceptance replayed", "root.rotated", rotation_replayed, "ROOT_WRONG"),
