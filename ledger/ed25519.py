@@ -204,7 +204,9 @@ def _read_key_file(path: Path) -> bytes:
     try:
         stream = open_regular(path)
     except FileNotFoundError:
-        raise UsageError("KEY_FILE_MISSING", f"no key file at {path}", field="path") from None
+        raise UsageError(
+            "KEY_FILE_MISSING", f"no key file at {_named(path)}", field="path"
+        ) from None
     with stream:
         mode = os.fstat(stream.fileno()).st_mode
         if mode & _OTHERS:
@@ -216,6 +218,12 @@ def _read_key_file(path: Path) -> bytes:
                 hint=f"chmod 600 {path}",
             )
         return stream.read(_KEY_FILE_MAX_BYTES)
+
+
+def _named(path: Path) -> str:
+    """A path for a message. Whoever gave the key itself for its file's name does not read it again."""
+    text = str(path)
+    return "the private key that was given as a file's name" if "PRIVATE KEY" in text else text
 
 
 def _unlock(pem: bytes, path: Path, passphrase: bytes | None) -> Ed25519PrivateKey:
