@@ -9,6 +9,7 @@ libraries must accept. What a library accepts beyond the rule is no failure: it 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib.metadata import version
 
 from cryptography.exceptions import InvalidSignature
@@ -148,7 +149,7 @@ def _doors() -> Iterator[tuple[str, str | None]]:
     for public in unenrollable_keys():
         wanted = str(key_refusal(public))
         for name, attempt in _DOORS.items():
-            code = _code_of(lambda attempt=attempt, public=public: attempt(world, public))
+            code = _code_of(partial(attempt, world, public))
             failure = None if code == wanted else f"key {public.hex()} at {name}: {code}"
             yield f"{name}: refused {code}", failure
 
@@ -188,7 +189,7 @@ def _mixed_keys() -> Iterator[tuple[str, str | None]]:
         world.add("key.enrolled", key=ed25519.key_id(public), public_key=public.hex())
         for in_r in range(COFACTOR):
             record, strict = _signed_by(world, a, public, in_r)
-            code = _code_of(lambda record=record, world=world: world.chain.admit(record))
+            code = _code_of(partial(world.chain.admit, record))
             right = code == (ACCEPTED if strict else "SIGNATURE_INVALID")
             if code == ACCEPTED:
                 world.by_id[record.id] = record
