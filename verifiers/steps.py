@@ -62,6 +62,7 @@ _CODES_OF_STEP: dict[str, tuple[str, ...]] = {
         "LEDGER_FORKED",
         "HIGHWATER_INVALID",
         "ROOT_UNTRUSTED",
+        "SINCE_UNANCHORED",
         "KEY_SUSPECT",
         "PROMOTION_VOID",
         "ROOT_ROTATED",

@@ -1,23 +1,22 @@
 """Step V14: what revocations from an earlier seq make suspect, and the promotions that are void by it.
 
-One pass over the records since the first window, in order. It keeps four bytes a record, no record itself, and
-looks refs up in the verifier's own scratch. The definition is `ledger.suspects`.
+One pass over the records since the first window, in order. It keeps four bytes a record and no record itself; refs
+are looked up in a scratch of its own, by hashes that it derived. The definition is `ledger.suspects`.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from ledger.errors import EvidenceError
 from ledger.record import Record
 from ledger.suspects import Resolve, Window, Windows, find_suspect, first_seq, rests_on, suspect_key
 from verifiers.report import Finding, Report
+from verifiers.scratch import Scratch
 
 PROMOTIONS_NAMED = 100
-
-SeqOf = Callable[[bytes], int | None]
 
 
 @dataclass
@@ -58,15 +57,22 @@ class Marks:
     void_count: int = 0
 
 
-def mark(since: Iterable[Record], size: int, windows: Windows, seq_of: SeqOf) -> Marks:
+def mark(since: Iterable[Record], size: int, windows: Windows) -> Marks:
     """Find every suspect.
 
     Args:
-        since: the records from `first_seq(windows)` on, in order, which passed.
+        since: the records from `first_seq(windows)` on, in order.
         size: how many records the ledger has.
         windows: of the keys that were revoked from an earlier seq; at least one.
-        seq_of: where the record of a raw id stands.
     """
+    scratch = Scratch()
+    try:
+        return _marked(since, size, windows, scratch)
+    finally:
+        scratch.close()
+
+
+def _marked(since: Iterable[Record], size: int, windows: Windows, scratch: Scratch) -> Marks:
     by_stop = sorted(windows.items(), key=lambda item: item[1].stop)
     marks = Marks([Tally(key, window) for key, window in by_stop])
     number_of = {tally.key: place + 1 for place, tally in enumerate(marks.tallies)}
@@ -75,7 +81,8 @@ def mark(since: Iterable[Record], size: int, windows: Windows, seq_of: SeqOf) ->
     for record in since:
         key = suspect_key(record, windows)
         own = [] if key is None else [number_of[key]]
-        causes = own + _causes(record, cause, first, seq_of)
+        causes = own + _causes(record, cause, first, scratch)
+        scratch.add(bytes.fromhex(record.id[7:]), record.seq)
         if not causes:
             continue
         cause[record.seq - first] = min(causes)
@@ -89,10 +96,10 @@ def mark(since: Iterable[Record], size: int, windows: Windows, seq_of: SeqOf) ->
     return marks
 
 
-def _causes(record: Record, cause: array[int], first: int, seq_of: SeqOf) -> list[int]:
+def _causes(record: Record, cause: array[int], first: int, scratch: Scratch) -> list[int]:
     """Numbers of the revocations that a record's refs lead to, the first one of each ref."""
-    seqs = (seq_of(bytes.fromhex(ref[7:])) for ref in rests_on(record))
-    found = (cause[seq - first] for seq in seqs if seq is not None and seq >= first)
+    seqs = (scratch.seq_of(bytes.fromhex(ref[7:])) for ref in rests_on(record))
+    found = (cause[seq - first] for seq in seqs if seq is not None)
     return [number for number in found if number]
 
 

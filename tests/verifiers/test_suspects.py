@@ -238,9 +238,8 @@ def test_two_revocations_count_each_suspect_once(folder):
     lose(world, "other", dataset.seq)
     lose(world, "first", source.seq)
     windows = windows_of(world.chain.state.keys)
-    seqs = {record.id[7:]: record.seq for record in world.records}
     since = world.records[first_seq(windows) :]
-    marks = suspects.mark(since, world.chain.size, windows, lambda raw: seqs.get(raw.hex()))
+    marks = suspects.mark(since, world.chain.size, windows)
     counts = {tally.key: (tally.own, tally.descendants) for tally in marks.tallies}
     assert counts == {key("other").id: (1, 1), key("first").id: (1, 0)}
     assert split.seq > dataset.seq
@@ -258,6 +257,18 @@ def test_more_void_promotions_than_are_named_are_counted(folder, monkeypatch):
     report = checked(world, folder)
     assert codes(report.warnings) == ["KEY_SUSPECT", "PROMOTION_VOID"]
     assert "(and 2 later ones)" in report.warnings[1].message
+
+
+def test_a_pass_that_begins_at_a_snapshot_reaches_back_too(folder):
+    """With --since the suspects are those of the whole ledger: what a later revocation reaches lies before the snapshot."""
+    world, checkpoint = promoted()
+    kept = world.seal()
+    lose(world, SECOND, checkpoint.seq)
+    whole = checked(world, folder)
+    tail = verify(folder, Options(workers=1, since="last", expect_seal=kept))
+    assert tail.since > checkpoint.seq
+    assert tail.warnings == whole.warnings
+    assert codes(tail.warnings) == ["KEY_SUSPECT", "PROMOTION_VOID"]
 
 
 def test_append_refuses_what_replay_refuses(folder):

@@ -142,8 +142,7 @@ def _compare_pass(
     world: Crowd, sets: tuple[set[str], set[str]], windows: Any, outcome: Outcome
 ) -> list[str]:
     own, found = sets
-    seqs = {bytes.fromhex(record.id[7:]): record.seq for record in world.records}
-    marks = mark(world.records[first_seq(windows) :], world.chain.size, windows, seqs.get)
+    marks = mark(world.records[first_seq(windows) :], world.chain.size, windows)
     counted = sum(t.own for t in marks.tallies), sum(t.descendants for t in marks.tallies)
     problems = []
     if counted != (len(own), len(found - own)):
