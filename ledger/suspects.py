@@ -26,7 +26,7 @@ SPEAKING_OF = frozenset({"blob.withheld", "note.added", "promotion.withdrawn"})
 
 @dataclass(frozen=True)
 class Window:
-    """Seqs in which a key's signature is suspect: `start` and later, before `stop`, where its revocation stands."""
+    """Seqs in which a key's signature is suspect: `start` and later, before `stop`, where its first revocation stands."""
 
     start: int
     stop: int
@@ -49,7 +49,7 @@ class Suspect:
         """In words: which record, whose key, which revocation."""
         return (
             f"record {self.record.seq} ({self.record.id[7:19]}) is signed by {self.key}, "
-            f"which record {self.window.stop} revoked from seq {self.window.start}"
+            f"which record {self.window.stop} revoked and which is suspect from seq {self.window.start}"
         )
 
 
@@ -71,9 +71,11 @@ def windows_in(revocations: Iterable[Record]) -> dict[str, Window]:
     found: dict[str, Window] = {}
     for record in revocations:
         body = cast("KeyRevoked", check_body(record.kind, record.schema, record.body))
-        if body.from_seq < record.seq:
-            found.setdefault(body.key, Window(body.from_seq, record.seq))
-    return found
+        before = found.get(
+            body.key, Window(record.seq, record.seq)
+        )  # a later one reaches further back
+        found[body.key] = Window(min(body.from_seq, before.start), before.stop)
+    return {key: window for key, window in found.items() if window.start < window.stop}
 
 
 def first_seq(windows: Windows) -> int:

@@ -44,9 +44,10 @@ def _enrolled(state: State, record: Record, _resolve: Resolve) -> None:
 
 def _revoked(state: State, record: Record, _resolve: Resolve) -> None:
     key = state.keys[record.body["key"]]
-    key.until_seq = record.seq
+    if key.until_seq is None:
+        key.until_seq = record.seq
     suspect_from = max(record.body["from_seq"], key.from_seq)
-    if suspect_from < record.seq:
+    if suspect_from < key.until_seq:
         key.suspect_from = suspect_from
 
 

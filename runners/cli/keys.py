@@ -178,7 +178,8 @@ def revoke(
 ) -> None:
     """End a key's window, by root's statement.
 
-    With an earlier --from-seq the records it signed from there on are marked suspect; the chain stays valid.
+    With an earlier --from-seq the records it signed from there on, and what rests on them, are suspect; the
+    chain stays valid. A key that was revoked is revoked again only from a still earlier seq.
     """
     with app.open_ledger() as ledger:
         body = {

@@ -68,8 +68,8 @@ def future_seq(world: World, draft: Draft) -> None:
 
 
 def revoke_twice(world: World, draft: Draft) -> None:
-    """Revoke the key before the draft does."""
-    world.add("key.revoked", key=draft.body["key"])
+    """Revoke the key before the draft does, from as early a seq."""
+    world.add("key.revoked", key=draft.body["key"], from_seq=draft.body["from_seq"])
 
 
 def rotate_to_enrolled(world: World, draft: Draft) -> None:

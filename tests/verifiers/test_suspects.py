@@ -7,7 +7,7 @@ import samples
 from world import DRAFTS, Draft, World, key
 
 from ledger.errors import EvidenceError, UsageError
-from ledger.suspects import Window, find_suspect, first_seq, suspect_key, windows_of
+from ledger.suspects import Window, find_suspect, first_seq, suspect_key, windows_in, windows_of
 from verifiers import suspects
 from verifiers.verify import Options, verify
 
@@ -225,6 +225,30 @@ def test_new_evidence_under_another_key_is_promoted_after_a_revocation():
     made.refs["approval"] = [world.newest("promotion.approved").id]
     made.stater = "promoter"
     assert world.admit(made).seq > checkpoint.seq
+
+
+def test_more_may_be_learned_later(folder):
+    """A second revocation widens the window and never narrows it; the key's last seq stays where it was."""
+    world = staffed()
+    notes = [wrote(world, "note.added") for _ in range(4)]
+    first = lose(world, SECOND, world.chain.size)  # it only left
+    state = world.chain.state.keys[key(SECOND).id]
+    assert (state.until_seq, state.suspect_from) == (first.seq, None)
+    lose(world, SECOND, notes[2].seq)
+    assert (state.until_seq, state.suspect_from) == (first.seq, notes[2].seq)
+    for from_seq in (notes[2].seq, notes[3].seq, world.chain.size):
+        with pytest.raises(EvidenceError) as caught:
+            lose(world, SECOND, from_seq)
+        assert caught.value.code == "KEY_UNKNOWN"
+    lose(world, SECOND, 0)
+    assert (state.until_seq, state.suspect_from) == (first.seq, state.from_seq)
+    with pytest.raises(EvidenceError):
+        lose(world, SECOND, 0)  # nothing is left to take back
+    revocations = [record for record in world.records if record.kind == "key.revoked"]
+    assert windows_in(revocations) == {key(SECOND).id: Window(0, first.seq)}
+    report = checked(world, folder)
+    assert codes(report.warnings) == ["KEY_SUSPECT"]
+    assert "4 of its own" in report.warnings[0].message
 
 
 def test_two_revocations_count_each_suspect_once(folder):

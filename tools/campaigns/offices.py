@@ -206,19 +206,28 @@ def _revoke(random: Random, world: World, offices: Offices) -> Act:
 
     def take(at: int) -> None:
         assert holder is not None
-        holder.stop = at
+        holder.stop = at if holder.stop is None else holder.stop
         since = max(start, holder.start)
-        holder.suspect_from = since if since < at else None
+        holder.suspect_from = since if since < holder.stop else None
 
     verdict = None
-    if holder is None or holder.stop is not None:
+    if holder is None:
         verdict = "KEY_UNKNOWN"
     elif "root" in holder.roles:
         verdict = "KEY_ROLES"
     elif start > seq:
         verdict = "KEY_BACKDATED"
+    elif holder.stop is not None and not _reaches_further(holder, start):
+        verdict = "KEY_UNKNOWN"
     body = samples.body("key.revoked", key=key(name).id, from_seq=start)
     return Act(Draft("key.revoked", body, {}, writer, stater), "root", None, verdict, take)
+
+
+def _reaches_further(holder: Holder, start: int) -> bool:
+    """Whether a second revocation makes a seq suspect that was not, and in which the key could sign."""
+    taken = range(holder.start, holder.stop or 0)
+    before = set() if holder.suspect_from is None else set(range(holder.suspect_from, taken.stop))
+    return bool(set(taken) & set(range(start, taken.stop)) - before)
 
 
 def _rotate(random: Random, world: World, offices: Offices) -> Act:

@@ -94,13 +94,21 @@ def _grown(random: Random) -> Crowd:
 def _revoke(world: Crowd, random: Random) -> dict[str, tuple[int, int]]:
     """Take keys back; (from, until) by key id, as somebody who reads the revocations would note them."""
     names = random.sample(WRITERS + OFFICES[:1], random.randint(1, 3))
+    names += [name for name in names if random.random() < 0.3]  # more is learned later
     taken: dict[str, tuple[int, int]] = {}
+    in_peace = random.random() < 0.1  # keys that only left
     for name in names:
         size = world.chain.size
         from_seq = random.choice((0, size, size - 1, *(random.randrange(size) for _ in range(6))))
+        from_seq = size if in_peace else from_seq
         body = samples.body("key.revoked", key=key(name).id, from_seq=from_seq)
-        record = world.admit(Draft("key.revoked", body, stater=world.root))
-        taken[key(name).id] = (from_seq, record.seq)
+        try:
+            record = world.admit(Draft("key.revoked", body, stater=world.root))
+        except EvidenceError:
+            assert key(name).id in taken  # the second time, no further back
+            continue
+        earliest, until = taken.get(key(name).id, (from_seq, record.seq))
+        taken[key(name).id] = (min(from_seq, earliest), until)
     return taken
 
 
