@@ -20,7 +20,8 @@ and a signature R || S over a message counts only if
 key once, when it is first seen, and R by one look-up per signature.
 
 Trusted for: what a private key signs. A stolen key file allows signing as its role until root revokes
-the key. A crash during `save` leaves either no key file or a whole one.
+the key. A crash during `save` leaves either no key file or a whole one, and perhaps a temporary file beside it
+(`.NAME.` and 16 hex digits, mode 0600) that holds the key too.
 """
 
 from __future__ import annotations
