@@ -195,7 +195,10 @@ CODES: dict[str, Code] = {
     "KEY_ID_WRONG": Code(
         "a key id is not derived from the public key beside it", "take both from evidence key list"
     ),
-    "KEY_TWICE": Code("the key is enrolled already", "see evidence key list"),
+    "KEY_TWICE": Code(
+        "the key holds or held an office in this ledger already",
+        "make a new one: evidence key new FILE",
+    ),
     "KEY_BACKDATED": Code(
         "a key's window would begin in the past, or a revocation in the future",
         "leave out --from-seq to take effect at the next record",
@@ -407,6 +410,14 @@ CODES: dict[str, Code] = {
     "KEY_SUSPECT": Code(
         "records were signed by a key that was revoked from an earlier seq",
         "do not rest a promotion on them",
+    ),
+    "EVIDENCE_SUSPECT": Code(
+        "a record is suspect, or rests on one: its key was revoked from an earlier seq",
+        "do the work again under a key that counts; see what rests on it: evidence lineage RECORD --impact",
+    ),
+    "PROMOTION_VOID": Code(
+        "a promotion rests on suspect evidence and counts for nothing",
+        "withdraw it, and do again what it rests on under a key that counts",
     ),
     "DATASET_WRONG": Code(
         "a dataset's counts or identity are not what its rows give", "ingest the source again"

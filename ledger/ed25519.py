@@ -12,14 +12,16 @@ and a signature R || S over a message counts only if
 
     S1  it is 64 bytes,
     S2  S is below the group order L (no malleation),
-    S3  R is the canonical encoding of [S]B - [h]A, byte for byte (no cofactor, no other encoding),
+    S3  R is the canonical encoding of [S]B - [h]A, byte for byte (no cofactor, no other encoding), h
+        being SHA-512 of R, A and message, reduced modulo L before it multiplies A,
     S4  R is not of low order.
 
 `cryptography` (OpenSSL) enforces S1 to S3 and none of K2 to K4 and S4, so those are checked here: the
 key once, when it is first seen, and R by one look-up per signature.
 
 Trusted for: what a private key signs. A stolen key file allows signing as its role until root revokes
-the key. A crash during `save` leaves either no key file or a whole one.
+the key. A crash during `save` leaves either no key file or a whole one, and perhaps a temporary file beside it
+(`.NAME.` and 16 hex digits, mode 0600) that holds the key too.
 """
 
 from __future__ import annotations
@@ -203,7 +205,9 @@ def _read_key_file(path: Path) -> bytes:
     try:
         stream = open_regular(path)
     except FileNotFoundError:
-        raise UsageError("KEY_FILE_MISSING", f"no key file at {path}", field="path") from None
+        raise UsageError(
+            "KEY_FILE_MISSING", f"no key file at {_named(path)}", field="path"
+        ) from None
     with stream:
         mode = os.fstat(stream.fileno()).st_mode
         if mode & _OTHERS:
@@ -215,6 +219,12 @@ def _read_key_file(path: Path) -> bytes:
                 hint=f"chmod 600 {path}",
             )
         return stream.read(_KEY_FILE_MAX_BYTES)
+
+
+def _named(path: Path) -> str:
+    """A path for a message. Whoever gave the key itself for its file's name does not read it again."""
+    text = str(path)
+    return "the private key that was given as a file's name" if "PRIVATE KEY" in text else text
 
 
 def _unlock(pem: bytes, path: Path, passphrase: bytes | None) -> Ed25519PrivateKey:

@@ -23,12 +23,16 @@ Size = Annotated[str, Field(pattern=r"^[0-9]{1,19}$")]
 
 @dataclass
 class KeyState:
-    """An enrolled key: raw public key as hex, roles, the seqs between which it may sign."""
+    """An enrolled key: raw public key as hex, roles, the seqs between which it may sign.
+
+    `suspect_from` is the seq from which its signatures are suspect, where it was revoked from an earlier one.
+    """
 
     public: Hex32
     roles: list[str]
     from_seq: int
     until_seq: int | None = None
+    suspect_from: int | None = None
     owner: str = ""
 
 

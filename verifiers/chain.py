@@ -89,7 +89,6 @@ class ChainResult:
     wrong: list[Finding] = field(default_factory=list)
     warnings: list[Finding] = field(default_factory=list)
     seals_checked: int = 0
-    revocations: list[tuple[str, int, int]] = field(default_factory=list)
     roots: dict[int, bytes] = field(default_factory=dict)
     withheld: set[str] = field(default_factory=set)
     start: int = 0
@@ -202,8 +201,6 @@ def _admit(chain: Chain, row: Row, result: ChainResult, checker: SignatureChecke
 def _after(
     chain: Chain, record: Record, result: ChainResult, pending: _SealQueue, wanted: frozenset[int]
 ) -> None:
-    if record.kind == "key.revoked" and record.body["from_seq"] < record.seq:
-        result.revocations.append((record.body["key"], record.body["from_seq"], record.seq))
     if record.kind == "blob.withheld":
         result.withheld.add(record.body["digest"])
     if chain.size in wanted:

@@ -1,4 +1,4 @@
-"""Step V14: is this the end that was expected? Pinned root, expected seal, high water, revocations."""
+"""Step V14: is this the end that was expected? Pinned root, expected seal, high water."""
 
 from __future__ import annotations
 
@@ -53,9 +53,6 @@ def check_end(result: ChainResult, expected: Expectations, report: Report) -> No
     if result.start and report.rollback == "unchecked":
         message = f"nothing from outside vouches for the first {result.start} records"
         report.missing.append(Finding.of(EvidenceError("SINCE_UNANCHORED", message), result.start))
-    for key, from_seq, seq in result.revocations:
-        message = f"records {from_seq} to {seq - 1} by {key} are suspect: the key was revoked from {from_seq}"
-        report.warnings.append(Finding.of(EvidenceError("KEY_SUSPECT", message), seq))
 
 
 def _reached(result: ChainResult, mark: seals.Seal | highwater.HighWater) -> bool:

@@ -64,6 +64,7 @@ _CODES_OF_STEP: dict[str, tuple[str, ...]] = {
         "ROOT_UNTRUSTED",
         "SINCE_UNANCHORED",
         "KEY_SUSPECT",
+        "PROMOTION_VOID",
         "ROOT_ROTATED",
     ),
     "V15": ("TRIGGER_MISSING", "INDEX_STALE", "CLOCK_BACKWARDS"),

@@ -16,11 +16,13 @@ from ledger.book import BLOBS, DATABASE, INDEX
 from ledger.errors import EvidenceError, UsageError
 from ledger.record import Record
 from ledger.store.sqlite import FIRST_SEQ, SqliteStore
+from ledger.suspects import first_seq, windows_of
 from verifiers.chain import ChainResult, verify_chain
 from verifiers.derived import index_problem
 from verifiers.ending import Expectations, check_end, expectations
 from verifiers.report import Finding, Level, Report
 from verifiers.since import begin_at_snapshot
+from verifiers.suspects import mark, refuse_suspect, report_suspects
 
 Progress = Callable[[str, int, int], None]
 
@@ -91,8 +93,10 @@ def _verify_store(path: Path, store: SqliteStore, options: Options, report: Repo
     result = _run_chain(path, store, size, options, expected)
     try:
         _report_chain(result, expected, report)
-        if options.record is not None:
-            report.scope = _named(result, store, options.record).id
+        named = None if options.record is None else _named(result, store, options.record)
+        report.scope = named.id if named else None
+        if not result.wrong:
+            _check_suspects(store, result, named, report)
         if options.level == "blobs" and not report.wrong:
             _check_blobs(path, store, result, options, report)
         _check_guards(path, store, result, options, report)
@@ -150,6 +154,20 @@ def _report_chain(result: ChainResult, expected: Expectations, report: Report) -
     report.warnings += result.warnings
     if not result.wrong:
         check_end(result, expected, report)
+
+
+def _check_suspects(
+    store: SqliteStore, result: ChainResult, named: Record | None, report: Report
+) -> None:
+    """V14: what revocations reach back to; nothing is read again where none does."""
+    windows = windows_of(result.chain.state.keys)
+    if not windows:
+        return
+    size = result.chain.size
+    since = _records(store, first_seq(windows), size)
+    report_suspects(mark(since, size, windows), report)
+    if named is not None:
+        refuse_suspect(named, windows, result.passed.find, report)
 
 
 def _check_blobs(

@@ -189,6 +189,8 @@ def _misuse(error: click.ClickException, app: App) -> UsageError:
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         return UsageError("USAGE", "a command is missing", hint=f"see {path} --help")
     message = error.format_message().rstrip(".")
+    if "PRIVATE KEY" in message:  # a pasted key begins like an option; it is not printed back
+        message = "a private key was given where a file's name or an option belongs"
     field = getattr(getattr(error, "param", None), "opts", [None])[0]
     lower = message[:1].lower() + message[1:]
     return UsageError("USAGE", lower, field=field, hint=f"see {path} --help")

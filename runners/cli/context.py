@@ -160,6 +160,23 @@ class App:
         text = self.environment.get(variable)
         return text.encode("utf-8", "surrogateescape") if text else None
 
+    def new_passphrase(self, variable: str) -> bytes | None:
+        """The passphrase for a key about to be made; a variable that was named on purpose must hold one.
+
+        Raises:
+            UsageError: `KEY_LOCKED`. What was given as the variable's name is not repeated: it may be the
+                passphrase itself.
+        """
+        passphrase = self.passphrase(variable)
+        if passphrase is None and variable != PASSPHRASE_VARIABLE:
+            raise UsageError(
+                "KEY_LOCKED",
+                "the environment variable named by --passphrase-env holds no passphrase",
+                field="--passphrase-env",
+                hint="give the name of a variable that is set, never the passphrase itself",
+            )
+        return passphrase
+
     def _default_key(self, path: Path, role: str, option: str) -> PrivateKey:
         if not path.exists():
             raise UsageError(

@@ -68,8 +68,8 @@ def future_seq(world: World, draft: Draft) -> None:
 
 
 def revoke_twice(world: World, draft: Draft) -> None:
-    """Revoke the key before the draft does."""
-    world.add("key.revoked", key=draft.body["key"])
+    """Revoke the key before the draft does, from as early a seq."""
+    world.add("key.revoked", key=draft.body["key"], from_seq=draft.body["from_seq"])
 
 
 def rotate_to_enrolled(world: World, draft: Draft) -> None:
@@ -453,6 +453,15 @@ def older_policy(world, draft):
     world.add("policy.declared", seeds=9)
 
 
+def on_suspect_evidence(world: World, draft: Draft) -> None:
+    """Take the writer's key back from the checkpoint on, and let another judge write the draft."""
+    world.enroll("writer2", ["judge"])
+    start = world.need("checkpoint.published").seq
+    body = samples.body("key.revoked", key=key("writer").id, from_seq=start)
+    world.admit(Draft("key.revoked", body, stater="root"))
+    draft.writer = "writer2"
+
+
 REFUSALS = [
     # keys, root, snapshots, restores
     Refusal("K1", "weak key", "key.enrolled", bodied(public_key=WEAK), "WEAK_KEY"),
@@ -491,7 +500,7 @@ REFUSALS = [
     Refusal("K3", "not the root", "root.rotated", bodied(old_key=key("writer").id), "ROOT_WRONG"),
     Refusal("K3", "weak key", "root.rotated", bodied(new_public=WEAK), "WEAK_KEY"),
     Refusal("K3", "other id", "root.rotated", bodied(new_key=key("else").id), "KEY_ID_WRONG"),
-    Refusal("K3", "enrolled key", "root.rotated", rotate_to_enrolled, "KEY_ID_WRONG"),
+    Refusal("K3", "enrolled key", "root.rotated", rotate_to_enrolled, "KEY_TWICE"),
     Refusal("K3", "not accepted", "root.rotated", bodied(acceptance="0" * 128), "ROOT_WRONG"),
     Refusal("K3", "accepted elsewhere", "root.rotated", rotation_elsewhere, "ROOT_WRONG"),
     Refusal("K3", "acceptance replayed", "root.rotated", rotation_replayed, "ROOT_WRONG"),
@@ -657,6 +666,10 @@ REFUSALS = [
     ),
     Refusal("G5", "policy left out", "promotion.refused", policy_left_out, "POLICY_OTHER"),
     Refusal("G5", "an older policy", "promotion.refused", older_policy, "POLICY_OTHER"),
+    *(
+        Refusal("G6", kind, kind, on_suspect_evidence, "EVIDENCE_SUSPECT")
+        for kind in ("gate.decided", "promotion.approved", "promotion.granted")
+    ),
 ]
 
 

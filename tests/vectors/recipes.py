@@ -397,6 +397,28 @@ def clock_back() -> Scenario:
     return Scenario(VERIFIED, comment, rows(world), warnings=["CLOCK_BACKWARDS"])
 
 
+def lose_writer(world: World) -> None:
+    """Revoke the writer's key from the checkpoint on."""
+    world.enroll("writer2", ["judge"])
+    start = world.need("checkpoint.published").seq
+    body = samples.body("key.revoked", key=key("writer").id, from_seq=start)
+    world.admit(Draft("key.revoked", body, stater="root"))
+
+
+def on_suspect(world: World, draft: Draft) -> None:
+    """Let another judge write the draft after the writer's key was taken back."""
+    lose_writer(world)
+    draft.writer = "writer2"
+
+
+def reaching_back() -> Scenario:
+    """A promotion that a later revocation makes void; the chain stays in order."""
+    world = World()
+    world.need("promotion.granted")
+    lose_writer(world)
+    return Scenario(VERIFIED, "a revocation that makes a promotion void", rows(world))
+
+
 VALID: dict[str, Recipe] = {
     "beginning": good("record 0 and the enrolment of five keys"),
     "data": good("source, dataset, split, audit and a reviewer's acceptance", "leakage.accepted"),
@@ -416,6 +438,7 @@ VALID: dict[str, Recipe] = {
     "operations": good("a provider's call, intended and settled", "operation.settled"),
     "rotation": good("a new root key accepts its office", "root.rotated"),
     "revocation": good("a key that no longer counts", "key.revoked"),
+    "revocation-reaching-back": reaching_back,
     "restore": good("the ledger goes on from a backup", "ledger.restored"),
     "sealed": good("a snapshot and a seal over the head after it", "policy.declared", seal=True),
     "clock-backwards": clock_back,
@@ -786,6 +809,24 @@ INVALID: dict[str, Recipe] = {
     ),
     "gate-wrong": spoiled(
         "GATE_WRONG", "gate.decided", "no line fails and the gate does", put(passed=False)
+    ),
+    "gate-on-suspect": spoiled(
+        "EVIDENCE_SUSPECT",
+        "gate.decided",
+        "a gate passes on a checkpoint whose writer's key was revoked from before it",
+        on_suspect,
+    ),
+    "approval-on-suspect": spoiled(
+        "EVIDENCE_SUSPECT",
+        "promotion.approved",
+        "a reviewer approves what rests on a suspect checkpoint",
+        on_suspect,
+    ),
+    "promotion-on-suspect": spoiled(
+        "EVIDENCE_SUSPECT",
+        "promotion.granted",
+        "a promotion rests on a suspect checkpoint",
+        on_suspect,
     ),
     "gate-failed": spoiled("GATE_FAILED", "promotion.granted", "the gate said no", failed_gate),
     "reviewer-other": spoiled(

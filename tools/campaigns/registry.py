@@ -38,5 +38,20 @@ CAMPAIGNS = {
             "campaigns.tamper_file",
             "changed files of a ledger are refused or change no row, and nothing hangs or escapes raw",
         ),
+        Campaign(
+            "keys",
+            "campaigns.keys",
+            "crafted keys and signatures are judged by one strict rule, and libsodium by how much it differs",
+        ),
+        Campaign(
+            "offices",
+            "campaigns.offices",
+            "whoever enrols, revokes, rotates, writes or states out of turn is refused by the right code",
+        ),
+        Campaign(
+            "suspects",
+            "campaigns.suspects",
+            "what a revocation reaches back to, and what it voids, is what brute force finds",
+        ),
     )
 }

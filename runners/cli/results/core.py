@@ -131,7 +131,7 @@ class Prove(Result):
 
 
 class LoggedRecord(Result):
-    """A record in a few words."""
+    """A record in a few words; `suspect` says why it is, where it is."""
 
     seq: Number
     id: Id
@@ -139,6 +139,7 @@ class LoggedRecord(Result):
     time: str
     actor: Key
     summary: str
+    suspect: str | None = None
 
 
 class Log(Result):
@@ -149,7 +150,7 @@ class Log(Result):
 
 
 class Show(OpenResult):
-    """`evidence show`: the entry's fields, its id and signature; with `--dsse` the envelope instead."""
+    """`evidence show`: the entry's fields, its id and signature, `suspect` where it is; with `--dsse` the envelope instead."""
 
 
 class LineageNode(Result):
@@ -161,6 +162,7 @@ class LineageNode(Result):
     last_seq: Number | None = None
     records: Number | None = None
     kinds: dict[str, Number] | None = None
+    suspect: str | None = None
 
 
 class LineageEdge(Result):
