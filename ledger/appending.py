@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ledger import highwater, statements
+from ledger import highwater, restores, statements
 from ledger import record as records
 from ledger.admission import Chain
 from ledger.blobs import JSON, blobs_of
@@ -33,6 +33,7 @@ from ledger.store.sqlite import SqliteStore
 GROUP_RECORDS = 1000
 SNAPSHOT_RECORDS = 16_384
 SNAPSHOT_TRIES = 16
+SETTLE_TRIES = 4
 
 
 @dataclass
@@ -319,10 +320,28 @@ class Appending(Reading):
         return Chain(state, tree, record.prev, self.find)
 
     def _check_high_water(self) -> None:
+        """Refuse a ledger that went back, unless root's restore record names exactly the head it had.
+
+        That is what a crash in the middle of a restore leaves, and what the other machines of a restored
+        ledger find: the file is lowered here, and looked at again.
+        """
         first = self.at(0)
         if self._state_dir is None or first is None:
             return
-        highwater.check(self._state_dir, first.id, self.size, self._root_at)
+        for _ in range(SETTLE_TRIES):
+            mark = highwater.read(self._state_dir, first.id)
+            try:
+                highwater.check(self._state_dir, first.id, self.size, self._root_at)
+            except EvidenceError as error:
+                if error.code not in restores.ALARMS or mark is None:
+                    raise
+                settled = restores.settle(self, self._state_dir, mark)
+                if settled is None:
+                    raise
+                self.warnings.append(("LEDGER_RESTORED", settled.seq))
+            else:
+                return
+        raise UsageError("LEDGER_BUSY", "other processes keep changing the high-water file")
 
     def _root_at(self, size: int) -> bytes:
         tree = CompactRange()

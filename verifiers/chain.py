@@ -65,6 +65,7 @@ class ChainResult:
     revocations: list[tuple[str, int, int]] = field(default_factory=list)
     roots: dict[int, bytes] = field(default_factory=dict)
     withheld: set[str] = field(default_factory=set)
+    restores: list[Record] = field(default_factory=list)
 
 
 def verify_chain(
@@ -147,6 +148,8 @@ def _after(
 ) -> None:
     if record.kind == "key.revoked" and record.body["from_seq"] < record.seq:
         result.revocations.append((record.body["key"], record.body["from_seq"], record.seq))
+    if record.kind == "ledger.restored":
+        result.restores.append(record)
     if record.kind == "blob.withheld":
         result.withheld.add(record.body["digest"])
     if chain.size in wanted:
