@@ -33,5 +33,10 @@ CAMPAIGNS = {
             "campaigns.tamper_memory",
             "changed entries and record sequences are refused, the first bad record named",
         ),
+        Campaign(
+            "rollback",
+            "campaigns.rollback",
+            "older copies, cut tails and other histories are noticed, a restore by root goes on, no false alarm",
+        ),
     )
 }
