@@ -13,7 +13,7 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from campaigns import rollback_kill, rollback_placed, rollback_walk
+from campaigns import rollback_kill, rollback_placed, rollback_scene, rollback_walk
 from campaigns.report import Outcome, Settings
 from campaigns.rollback_attacks import ATTACKS
 from campaigns.rollback_world import Case
@@ -66,12 +66,13 @@ def _case(settings: Settings, number: int, parent: Path, outcome: Outcome) -> No
 
 def _attack(settings: Settings, number: int, turn: int, case: Case) -> Counter[str]:
     random = settings.random("rollback", number)
-    names, marks, seals = list(ATTACKS), rollback_placed.MARKS, rollback_placed.SEALS
+    names, marks, seals = list(ATTACKS), rollback_scene.MARKS, rollback_scene.SEALS
     attack = names[turn % len(names)]
     rest = turn // len(names)
-    mark = marks[(rest + turn) % len(marks)]
+    # each attack first under a file as it should be, then under every fate of it
+    mark = marks[(rest + turn) % len(marks)] if rest else "present"
     seal = seals[(rest // len(marks) + turn) % len(seals)]
-    scene = rollback_placed.attacked(case, random, attack, mark)
+    scene = rollback_scene.attacked(case, random, attack, mark)
     became = rollback_placed.judge(scene, random, seal)
     return Counter({f"{attack}, high water {mark}: {became}": 1, f"expected seal {seal}": 1})
 

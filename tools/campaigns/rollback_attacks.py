@@ -13,9 +13,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-from campaigns.rollback_world import Case, History, history
+from world import ORIGIN, key, row_of
+
+from campaigns.rollback_world import Case, History, history, root_of
+from ledger import record as records
+from ledger import statements
 from ledger.book import DATABASE
+from ledger.dsse import pae
 from ledger.highwater import path_of
+from ledger.records import KINDS
+from ledger.records.base import Seen
+from ledger.restores import KIND
+from ledger.store.sqlite import SqliteStore
 
 WAL = DATABASE + "-wal"
 
@@ -198,10 +207,53 @@ def _begun_again_by_another(story: Story, _random: Random) -> None:
     story.learn(story.place)
 
 
-def _fork(story: Story, records: int) -> None:
+def _forged(story: Story, writer: str) -> None:
+    """The older copy with a restore record at its end that root never stated."""
+    _folder(story, Random(0))  # noqa: S311 - not used
+    ids = story.before
+    lost = {"size": len(story.whole), "root": root_of(story.whole).hex()}
+    body = {"lost_from": len(ids), "high_water": lost, "why": "trust me"}
+    seen = Seen(size=len(ids), root=root_of(ids).hex())
+    stated = statements.make(
+        key("forger"),
+        ledger=ORIGIN,
+        kind=KIND,
+        refs={},
+        body=body,
+        seal=seen,
+        nonce=story.case.nonce(),
+    )
+    entry = records.build_entry(
+        ledger=ORIGIN,
+        seq=len(ids),
+        prev=ids[-1],
+        kind=KIND,
+        schema=KINDS[KIND].version,
+        time=story.case.clock(),
+        actor=key("writer").id,
+        refs={},
+        body=body,
+        statement=stated.model_copy(update={"key": key("root").id}),
+    )
+    made = records.parse(entry, key(writer).sign(pae(records.PAYLOAD_TYPE, entry)))
+    store = SqliteStore.open_writer(story.place / DATABASE)
+    with store.transaction():
+        store.append([row_of(made)])
+    store.close()
+
+
+def _forged_by_a_stranger(story: Story, _random: Random) -> None:
+    _forged(story, "forger")
+
+
+def _forged_by_the_writer(story: Story, _random: Random) -> None:
+    _forged(story, "writer")
+
+
+def _fork(story: Story, count: int) -> None:
     """Another history from the backup on, of so many records."""
     _folder(story, Random(0))  # noqa: S311 - not used
-    story.case.note(story.place, None, records)
+    story.case.note(story.place, None, count)
     story.learn(story.place)
 
 
@@ -232,6 +284,8 @@ ATTACKS: dict[str, Callable[[Story, Random], None]] = {
     "database deleted": _no_database,
     "begun again by the same root": _begun_again,
     "begun again by another root": _begun_again_by_another,
+    "restore record forged by a stranger": _forged_by_a_stranger,
+    "restore record forged by the writer": _forged_by_the_writer,
     "fork, shorter": _fork_shorter,
     "fork, same size": _fork_of_the_same_size,
     "fork, longer": _fork_longer,
