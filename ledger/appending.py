@@ -344,9 +344,14 @@ class Appending(Reading):
         raise UsageError("LEDGER_BUSY", "other processes keep changing the high-water file")
 
     def _root_at(self, size: int) -> bytes:
+        """The root over the first records, from the newest snapshot that is itself among them.
+
+        A snapshot's tree is a claim that nobody checked. With its own record and all later ones hashed in, a
+        root that fits shows that they are the very records; a snapshot just behind them would show nothing.
+        """
         tree = CompactRange()
         for seq in reversed(self._index.of_kind("snapshot.recorded")):
-            chain = self._chain_at(seq) if seq <= size else None
+            chain = self._chain_at(seq) if seq < size else None
             if chain is not None:
                 tree = chain.tree
                 break

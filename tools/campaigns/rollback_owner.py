@@ -8,8 +8,8 @@ from random import Random
 
 from world import ORIGIN, key
 
-from campaigns.rollback_attacks import Story
 from campaigns.rollback_scene import Scene, mark_bytes
+from campaigns.rollback_story import Story
 from campaigns.rollback_world import (
     WHY,
     WrongError,

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from random import Random
 
-from campaigns.rollback_attacks import Story
 from campaigns.rollback_owner import owner
 from campaigns.rollback_scene import DAMAGED, Scene, mark_bytes
+from campaigns.rollback_story import Story
 from campaigns.rollback_world import (
     codes,
     expect,

@@ -6,7 +6,8 @@ import shutil
 from dataclasses import dataclass
 from random import Random
 
-from campaigns.rollback_attacks import ATTACKS, Story, tell
+from campaigns.rollback_attacks import ATTACKS
+from campaigns.rollback_story import Story, tell
 from campaigns.rollback_world import (
     Case,
     Content,
