@@ -19,7 +19,7 @@ from ledger.errors import EvidenceError, UsageError
 from ledger.highwater import HighWater
 from ledger.merkle import CompactRange
 from ledger.reading import Reading
-from ledger.record import Record
+from ledger.record import Record, check_body
 from ledger.records.base import Seen, Statement
 from ledger.state import State
 
@@ -60,9 +60,16 @@ def naming(ledger: Reading, mark: HighWater) -> Record | None:
     """The newest restore record that names exactly this head, or None.
 
     Found through the derived index, which can hide a record and so leave an alarm up, never invent one.
+
+    Raises:
+        EvidenceError: `BODY_INVALID` or a schema's code, somebody wrote a restore record that is none.
     """
-    found = [record for record in ledger.of_kind(KIND) if names(record, mark)]
-    return found[-1] if found else None
+    found = None
+    for record in ledger.of_kind(KIND):
+        check_body(record.kind, record.schema, record.body)
+        if names(record, mark):
+            found = record
+    return found
 
 
 def settle(ledger: Reading, directory: Path, mark: HighWater) -> Record | None:

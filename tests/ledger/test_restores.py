@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from world import ORIGIN, WRITER_ROLES, key
+from world import ORIGIN, WRITER_ROLES, clock_at, key, row_of
 
 from ledger import canonical, highwater, restores, statements
 from ledger import record as records
@@ -292,6 +292,34 @@ def test_a_forged_restore_record_takes_no_alarm_down(bench):
     assert bench.mark() == seen
 
 
+@pytest.mark.parametrize("body", [{}, {"high_water": 1}, {"high_water": {"size": []}}], ids=str)
+def test_a_restore_record_of_no_shape_is_one_clear_error(bench, body):
+    """Hostile bytes in a restore record end as an error with a code, and the alarm stays up."""
+    bench.put_back()
+    seen = bench.mark()
+    with Ledger.read(bench.folder) as ledger:
+        prev = ledger.head()[2]
+    entry = records.build_entry(
+        ledger=ORIGIN,
+        seq=4,
+        prev=prev,
+        kind=restores.KIND,
+        schema=1,
+        time=clock_at(9),
+        actor=key("writer").id,
+        refs={},
+        body=body,
+        statement=None,
+    )
+    store = SqliteStore.open_writer(bench.folder / DATABASE)
+    with store.transaction():
+        store.append([row_of(records.parse(entry, bytes(64)))])
+    store.close()
+    assert refusal(bench.open).code == "BODY_INVALID"
+    assert refusal(bench.restore).code == "BODY_INVALID"
+    assert bench.mark() == seen
+
+
 def test_a_mark_that_moved_meanwhile_is_left_alone(bench, monkeypatch):
     """A writer of the lost history that commits during the restore keeps the alarm up: the file is not lowered."""
     shutil.copytree(bench.folder, bench.folder.with_name("lost"))
@@ -311,6 +339,36 @@ def test_a_mark_that_moved_meanwhile_is_left_alone(bench, monkeypatch):
     assert bench.mark().size == 8
     bench.restore()
     assert bench.kinds().count(restores.KIND) == 2
+    bench.note()
+    assert bench.verify().verdict == "verified"
+
+
+def test_of_two_restores_at_once_one_is_recorded(bench):
+    """Whoever comes second stated something about a ledger that has moved on, and records nothing."""
+    bench.put_back()
+
+    def late(body, seen):
+        bench.restore()
+        return statements.make(
+            key("root"),
+            ledger=ORIGIN,
+            kind=restores.KIND,
+            refs={},
+            body=body,
+            seal=seen,
+            nonce=f"{55:032x}",
+        )
+
+    error = refusal(
+        Ledger.restore,
+        bench.folder,
+        key=key("writer"),
+        state_dir=bench.state,
+        why="the disk failed",
+        state=late,
+    )
+    assert error.code == "STATEMENT_STALE"
+    assert bench.kinds().count(restores.KIND) == 1
     bench.note()
     assert bench.verify().verdict == "verified"
 
