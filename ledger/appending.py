@@ -26,6 +26,7 @@ from ledger.reading import Reading
 from ledger.record import Record, Refs
 from ledger.records import KINDS
 from ledger.records.base import Body, Seen, Statement
+from ledger.snapshots import chain_at
 from ledger.state import State
 from ledger.store.index import Index
 from ledger.store.sqlite import SqliteStore
@@ -307,17 +308,7 @@ class Appending(Reading):
 
     def _chain_at(self, seq: int) -> Chain | None:
         record = self.at(seq)
-        if record is None or record.kind != "snapshot.recorded":
-            return None
-        try:
-            records.check_body(record.kind, record.schema, record.body)
-            state = State.from_bytes(self.blobs.read(record.body["state"]["digest"]))
-            tree = CompactRange.from_hashes(
-                seq, [bytes.fromhex(item) for item in record.body["tree"]]
-            )
-        except EvidenceError:
-            return None  # the snapshot is only a short cut; without it the records are replayed
-        return Chain(state, tree, record.prev, self.find)
+        return None if record is None else chain_at(record, self.blobs, self.find)
 
     def _check_high_water(self) -> None:
         """Refuse a ledger that went back, unless root's restore record names exactly the head it had.
@@ -329,9 +320,10 @@ class Appending(Reading):
         if self._state_dir is None or first is None:
             return
         for _ in range(SETTLE_TRIES):
+            # the file before the size: other processes append, and bring the file forward, in between
             mark = highwater.read(self._state_dir, first.id)
             try:
-                highwater.check(self._state_dir, first.id, self.size, self._root_at)
+                highwater.standing(mark, self.size, self._root_at)
             except EvidenceError as error:
                 if error.code not in restores.ALARMS or mark is None:
                     raise

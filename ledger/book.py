@@ -153,8 +153,8 @@ class Ledger(Appending):
 
     def _restore(self, state_dir: Path, why: str, state: Stating) -> Restored:
         with self._commit_lock:
+            mark = restores.mark_of(self, state_dir)
             chain = restores.replay(self, self.size)
-            mark = highwater.read(state_dir, chain.state.ledger_id)
             before = None if mark is None else restores.settle(self, state_dir, mark)
             if before is not None:
                 self._check_high_water()

@@ -415,6 +415,10 @@ CODES: dict[str, Code] = {
     "ROOT_UNTRUSTED": Code(
         "the root key is not the one that was pinned", "check whose ledger this is"
     ),
+    "SINCE_UNANCHORED": Code(
+        "records before a snapshot were passed over and no mark from outside vouches for them",
+        "give --expect-seal with a seal beyond the snapshot, or verify without --since",
+    ),
     "KEY_SUSPECT": Code(
         "records were signed by a key that was revoked from an earlier seq",
         "do not rest a promotion on them",

@@ -89,14 +89,24 @@ def settle(ledger: Reading, directory: Path, mark: HighWater) -> Record | None:
     return record
 
 
+def mark_of(ledger: Reading, directory: Path) -> HighWater | None:
+    """The head in the ledger's high-water file; read it before the ledger's size, as `highwater.standing` says.
+
+    Raises:
+        EvidenceError: `LEDGER_EMPTY`, there is no record; `HIGHWATER_INVALID`, `UNSAFE_PATH`.
+    """
+    first = ledger.at(0)
+    if first is None:
+        raise EvidenceError("LEDGER_EMPTY", f"{ledger.path} holds no record")
+    return highwater.read(directory, first.id)
+
+
 def replay(ledger: Reading, size: int) -> Chain:
     """The chain over the first records, each admitted by every rule, its signature checked.
 
     Raises:
-        EvidenceError: the first thing that does not hold; `LEDGER_EMPTY`, there is no record.
+        EvidenceError: the first thing that does not hold.
     """
-    if size == 0:
-        raise EvidenceError("LEDGER_EMPTY", f"{ledger.path} holds no record")
     chain = Chain(State(), CompactRange(), None, ledger.find)
     for record in ledger.records(0, size):
         chain.admit(record)
@@ -120,8 +130,8 @@ def ask(ledger: Reading, directory: Path, why: str) -> tuple[dict[str, Any], See
     Raises:
         LedgerError: see `what_is_lost`; `NOT_ROLLED_BACK` too where root's record is there already.
     """
+    mark = mark_of(ledger, directory)
     chain = replay(ledger, ledger.size)
-    mark = highwater.read(directory, chain.state.ledger_id)
     record = None if mark is None else naming(ledger, mark)
     if record is not None:
         raise UsageError(

@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import Protocol
 
 from ledger import record as records
 from ledger import seals
@@ -25,12 +26,28 @@ RECENT_RECORDS = 4096
 MAX_FINDINGS = 100
 
 
-class Passed:
-    """The records that passed so far: fetched by id, certified by their hash, from a scratch of the verifier's own."""
+class Earlier(Protocol):
+    """Where records before the beginning of a pass may stand: a hint of anybody's."""
 
-    def __init__(self, row_at: RowAt) -> None:
+    def seq_of(self, raw_id: bytes) -> int | None:
+        """The seq of a record by its raw id, or None."""
+
+    def close(self) -> None:
+        """Close what was opened for it."""
+
+
+class Passed:
+    """The records that passed so far: fetched by id, certified by their hash, from a scratch of the verifier's own.
+
+    Args:
+        row_at: fetches a row by seq.
+        earlier: where a record before the pass's beginning may stand.
+    """
+
+    def __init__(self, row_at: RowAt, earlier: Earlier | None = None) -> None:
         self.scratch = Scratch()
         self._row_at = row_at
+        self._earlier = earlier
         self._recent: OrderedDict[str, Record] = OrderedDict()
 
     def remember(self, record: Record) -> None:
@@ -45,20 +62,43 @@ class Passed:
         found = self._recent.get(record_id)
         if found is not None:
             return found
-        seq = self.scratch.seq_of(bytes.fromhex(record_id[7:]))
+        raw = bytes.fromhex(record_id[7:])
+        seq = self.scratch.seq_of(raw)
+        if seq is None and self._earlier is not None:
+            seq = self._earlier.seq_of(raw)
         row = self._row_at(seq) if seq is not None else None
         if row is None:
             return None
         record = records.parse(row[3], row[2])
         return record if record.id == record_id else None
 
+    def close(self) -> None:
+        """Drop what was remembered."""
+        self.scratch.close()
+        if self._earlier is not None:
+            self._earlier.close()
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where a pass begins that does not begin at record 0: at a snapshot that somebody else vouches for.
+
+    Args:
+        chain: the chain as the snapshot says it stood before it.
+        earlier: where a record before it may stand; what is found is certified by its hash.
+    """
+
+    chain: Chain
+    earlier: Earlier
+
 
 @dataclass
 class ChainResult:
-    """How far a pass came: the chain after the last good record, and what was found."""
+    """How far a pass came: the chain after the last good record, and what was found from `start` on."""
 
     chain: Chain
     passed: Passed
+    start: int = 0
     wrong: list[Finding] = field(default_factory=list)
     warnings: list[Finding] = field(default_factory=list)
     seals_checked: int = 0
@@ -77,6 +117,7 @@ def verify_chain(
     workers: int | None = 1,
     roots_wanted: frozenset[int] = frozenset(),
     progress: Callable[[int], None] | None = None,
+    start: Start | None = None,
 ) -> ChainResult:
     """Check records in order and the seals over them; stop at the first bad record.
 
@@ -88,10 +129,14 @@ def verify_chain(
         workers: processes for signatures; None for all cores.
         roots_wanted: sizes at which the caller wants the tree's root.
         progress: called with the number of records done, now and then.
+        start: where to begin; None for record 0. The rows and seals are then those from there on.
     """
-    passed = Passed(row_at)
+    passed = Passed(row_at, start.earlier if start else None)
     chain = Chain(State(), CompactRange(), None, passed.find)
-    result = ChainResult(chain, passed)
+    if start is not None:
+        chain = start.chain
+        chain.resolve = passed.find
+    result = ChainResult(chain, passed, start=chain.size)
     checker = SignatureChecker(workers, expected_records)
     pending = _SealQueue(notes)
     try:

@@ -63,6 +63,7 @@ _CODES_OF_STEP: dict[str, tuple[str, ...]] = {
         "LEDGER_RESTORED",
         "HIGHWATER_INVALID",
         "ROOT_UNTRUSTED",
+        "SINCE_UNANCHORED",
         "KEY_SUSPECT",
         "ROOT_ROTATED",
     ),

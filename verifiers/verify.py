@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from ledger import record as records
 from ledger.blobs import BlobStore
@@ -19,6 +20,7 @@ from verifiers.chain import ChainResult, verify_chain
 from verifiers.derived import index_problem
 from verifiers.ending import Expectations, check_end, expectations
 from verifiers.report import Finding, Level, Report
+from verifiers.since import find_start
 
 Progress = Callable[[str, int, int], None]
 
@@ -32,6 +34,8 @@ class Options:
         record: id or prefix; blobs and replay are then limited to what this record rests on.
         pinned_roots: root key ids that are trusted; empty means taken on faith.
         expect_seal: a signed note that the ledger must contain.
+        since: how many records were checked before: the pass begins at the newest snapshot among them, and a
+            seal given or the high-water file must vouch for it. `last` takes the size of the larger of these.
         state_dir: where this user's high-water files lie; None leaves rollback unchecked.
         workers: processes for signatures, None for all cores.
         progress: called with (stage, done, total).
@@ -42,6 +46,7 @@ class Options:
     pinned_roots: frozenset[str] = frozenset()
     expect_seal: bytes | None = None
     state_dir: Path | None = None
+    since: int | Literal["last"] | None = None
     workers: int | None = None
     progress: Progress | None = None
 
@@ -83,7 +88,7 @@ def _verify_store(path: Path, store: SqliteStore, options: Options, report: Repo
     expected = expectations(
         options.pinned_roots, options.expect_seal, options.state_dir, _first(store)
     )
-    result = _run_chain(store, size, options, expected)
+    result = _run_chain(path, store, size, options, expected)
     try:
         _report_chain(result, expected, report)
         if options.record is not None:
@@ -92,7 +97,7 @@ def _verify_store(path: Path, store: SqliteStore, options: Options, report: Repo
             _check_blobs(path, store, result, options, report)
         _check_guards(path, store, result, options, report)
     finally:
-        result.passed.scratch.close()
+        result.passed.close()
 
 
 def _first(store: SqliteStore) -> Record | None:
@@ -107,22 +112,27 @@ def _first(store: SqliteStore) -> Record | None:
 
 
 def _run_chain(
-    store: SqliteStore, size: int, options: Options, expected: Expectations
+    path: Path, store: SqliteStore, size: int, options: Options, expected: Expectations
 ) -> ChainResult:
     progress = options.progress
+    begun = max(expected.sizes, default=0) if options.since == "last" else options.since
+    start = find_start(path, store, begun) if begun else None
+    first = start.chain.size if start else 0
     return verify_chain(
-        store.rows(FIRST_SEQ),
+        store.rows(first if start else FIRST_SEQ),
         store.row,
-        store.seals(),
-        expected_records=size,
+        (seal for seal in store.seals() if seal[0] > first or not start),
+        expected_records=size - first,
         workers=options.workers,
         roots_wanted=expected.sizes,
         progress=None if progress is None else lambda done: progress("records", done, size),
+        start=start,
     )
 
 
 def _report_chain(result: ChainResult, expected: Expectations, report: Report) -> None:
     report.records = result.chain.size
+    report.since = result.start
     report.root = result.chain.tree.root().hex()
     report.origin = result.chain.state.origin
     report.seals = result.seals_checked
@@ -138,7 +148,7 @@ def _check_blobs(
     from verifiers.blob_pass import closure, make_pass  # noqa: PLC0415 - loads SciPy, which level records does without
 
     work = make_pass(result.passed, BlobStore(path / BLOBS), result.withheld, report)
-    scope = _records(store, 0, report.records)
+    scope = _records(store, report.since, report.records)
     if report.scope is not None:
         scope = closure(work.view, work.view.get(report.scope))
     progress, total = options.progress, report.records
@@ -152,8 +162,8 @@ def _check_guards(
     for deviation in store.deviations:
         gone = EvidenceError("TRIGGER_MISSING", f"{deviation} is gone or changed")
         report.warnings.append(Finding.of(gone))
-    if report.wrong:
-        return
+    if report.wrong or report.since:
+        return  # an index is compared with all records or not at all
     problem = index_problem(
         path / INDEX,
         report.records,
@@ -185,6 +195,7 @@ def _named(result: ChainResult, store: SqliteStore, name: str) -> Record:
             raise UsageError("REF_MALFORMED", f"{name[:80]!r} is no record id", record=name[:80])
         bounds = (bytes.fromhex(prefix.ljust(64, end)) for end in "0f")
         seqs = result.passed.scratch.with_prefix(*bounds)
+    seqs = [seq for seq in seqs if seq >= result.start]
     rows = [row for seq in seqs if seq < result.chain.size and (row := store.row(seq))]
     if len(rows) != 1:
         code = "REF_AMBIGUOUS" if rows else "REF_NOT_FOUND"

@@ -172,7 +172,7 @@ class Index:
 
 
 class IndexReader:
-    """A derived index, maybe a stranger's, only to look at; use it in a `with` block.
+    """A derived index, maybe a stranger's, only to look at; use it in a `with` block, or close it.
 
     Args:
         path: the file, which exists.
@@ -195,7 +195,16 @@ class IndexReader:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
         self._db.close()
+
+    def seq_of(self, raw_id: bytes) -> int | None:
+        """Where a record should stand by its raw id, or None."""
+        seq = self._ask(QUERIES["seq_of"], raw_id)
+        return seq if type(seq) is int else None
 
     def _read_head(self) -> tuple[int, bytes | None]:
         if not self._ask("SELECT count(*) FROM sqlite_master"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -405,6 +405,24 @@ def test_another_machine_whose_mark_no_restore_names_keeps_its_alarm(bench, more
     report = bench.verify(elsewhere)
     assert [item.code for item in report.wrong] == [code]
     assert refusal(bench.open, elsewhere).code == code
+
+
+def test_a_mark_that_was_given_up_vouches_for_no_snapshot(bench):
+    """A pass that begins at a snapshot is not anchored by a head on the lost history: incomplete, not verified."""
+    with bench.open() as ledger:
+        ledger.seal()
+    shutil.rmtree(bench.backup)
+    shutil.copytree(bench.folder, bench.backup)
+    bench.note(2)
+    elsewhere = other_machine(bench, "elsewhere")
+    bench.put_back()
+    bench.restore()
+    options = Options(workers=1, state_dir=elsewhere)
+    assert verify(bench.folder, options).verdict == "verified"
+    found = verify(bench.folder, replace(options, since=8))
+    assert found.since > 0
+    codes = [item.code for item in found.missing]
+    assert (found.verdict, codes) == ("incomplete", ["SINCE_UNANCHORED"])
 
 
 def test_a_restore_is_named_by_size_and_root(bench):

@@ -261,6 +261,7 @@ class Verify(OpenResult):
     trust: Literal["pinned", "on_faith"]
     rollback: str
     records: Number
+    since: Number
     blobs: Blobs
     findings: list[Finding]
     warnings: list[Finding]
