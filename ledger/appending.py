@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ledger import highwater, statements
+from ledger import highwater, restores, statements
 from ledger import record as records
 from ledger.admission import Chain
 from ledger.blobs import JSON, blobs_of
@@ -35,6 +35,7 @@ GROUP_RECORDS = 1000
 SNAPSHOT_RECORDS = 16_384
 SNAPSHOT_TRIES = 16
 _MEDIA_TYPE = b'"media_type":'
+SETTLE_TRIES = 4
 
 
 @dataclass
@@ -314,15 +315,39 @@ class Appending(Reading):
         return None if record is None else chain_at(record, self.blobs, self.find)
 
     def _check_high_water(self) -> None:
+        """Refuse a ledger that went back, unless root's restore record names exactly the head it had.
+
+        That is what a crash in the middle of a restore leaves, and what the other machines of a restored
+        ledger find: the file is lowered here, and looked at again.
+        """
         first = self.at(0)
         if self._state_dir is None or first is None:
             return
-        highwater.check(self._state_dir, first.id, self.size, self._root_at)
+        for _ in range(SETTLE_TRIES):
+            # the file before the size: other processes append, and bring the file forward, in between
+            mark = highwater.read(self._state_dir, first.id)
+            try:
+                highwater.standing(mark, self.size, self._root_at)
+            except EvidenceError as error:
+                if error.code not in restores.ALARMS or mark is None:
+                    raise
+                settled = restores.settle(self, self._state_dir, mark)
+                if settled is None:
+                    raise
+                self.warnings.append(("LEDGER_RESTORED", settled.seq))
+            else:
+                return
+        raise UsageError("LEDGER_BUSY", "other processes keep changing the high-water file")
 
     def _root_at(self, size: int) -> bytes:
+        """The root over the first records, from the newest snapshot that is itself among them.
+
+        A snapshot's tree is a claim that nobody checked. With its own record and all later ones hashed in, a
+        root that fits shows that they are the very records; a snapshot just behind them would show nothing.
+        """
         tree = CompactRange()
         for seq in reversed(self._index.of_kind("snapshot.recorded")):
-            chain = self._chain_at(seq) if seq <= size else None
+            chain = self._chain_at(seq) if seq < size else None
             if chain is not None:
                 tree = chain.tree
                 break

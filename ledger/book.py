@@ -5,13 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Self
 
-from ledger import seals
+from ledger import highwater, restores, seals
 from ledger.admission import key_at
 from ledger.appending import Appending, Draft
 from ledger.clock import Clock, system_clock
 from ledger.ed25519 import PrivateKey
 from ledger.errors import LedgerError, UsageError
 from ledger.reading import BLOBS
+from ledger.records.base import Seen
+from ledger.restores import Restored, Stating
 from ledger.store.index import Index
 from ledger.store.sqlite import SqliteStore
 
@@ -114,6 +116,59 @@ class Ledger(Appending):
         return ledger
 
     @classmethod
+    def restore(
+        cls,
+        path: Path,
+        *,
+        key: PrivateKey,
+        state_dir: Path,
+        why: str,
+        state: Stating,
+        clock: Clock = system_clock,
+    ) -> Restored:
+        """Let a ledger that was put back from a backup go on: root's record first, then the lower mark.
+
+        What is left is verified first, every signature of it. Where a crash came between record and mark,
+        the mark is lowered and no second record made.
+
+        Args:
+            path: the folder that was put back.
+            key: signs the record; any enrolled key.
+            state_dir: where the high-water file lies that the ledger is behind.
+            why: the reason, in the owner's words.
+            state: gives root's statement over a body and a head.
+            clock: gives the record's time.
+
+        Raises:
+            UsageError: `NOT_ROLLED_BACK`, or what admission says of the statement.
+            EvidenceError: `LEDGER_FORKED`, `TAIL_CUT`, `HIGHWATER_INVALID`; what does not hold in what is left.
+        """
+        store = SqliteStore.open_writer(path / DATABASE)
+        ledger = cls(path, store, Index(path / INDEX), key=key, clock=clock, state_dir=state_dir)
+        try:
+            ledger._catch_up_index()
+            return ledger._restore(state_dir, why, state)
+        finally:
+            ledger._close_files()
+
+    def _restore(self, state_dir: Path, why: str, state: Stating) -> Restored:
+        with self._commit_lock:
+            mark = restores.mark_of(self, state_dir)
+            chain = restores.replay(self, self.size)
+            before = None if mark is None else restores.settle(self, state_dir, mark)
+            if before is not None:
+                self._check_high_water()
+                return Restored(before, True, restores.unconfirmed_runs(chain))
+            body = restores.what_is_lost(self, mark, chain, why)
+            statement = state(body, Seen(size=chain.size, root=chain.tree.root().hex()))
+            record = self.append(restores.KIND, body, {}, statement)
+            chain.admit(record)
+            assert mark is not None  # what_is_lost demanded one
+            highwater.lower(state_dir, mark, restores.head_of(chain))
+            self._check_high_water()
+            return Restored(record, False, restores.unconfirmed_runs(chain))
+
+    @classmethod
     def read(cls, path: Path) -> Ledger:
         """Open a ledger, maybe a stranger's, only to read.
 
@@ -171,4 +226,4 @@ class Ledger(Appending):
             return note
 
 
-__all__ = ["BLOBS", "DATABASE", "INDEX", "Draft", "Ledger"]
+__all__ = ["BLOBS", "DATABASE", "INDEX", "Draft", "Ledger", "Restored"]

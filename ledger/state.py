@@ -40,7 +40,8 @@ class KeyState:
 class RunState:
     """A launched run that has not completed.
 
-    `status` is running or ended; `live` counts the updates on the live path; `last_update` and
+    `status` is running, unconfirmed (the ledger was restored while it ran, and what it did since the backup
+    is lost) or ended; `live` counts the updates on the live path; `last_update` and
     `last_state` are its newest update's id and state-after; `pending` maps batch id to batch digest.
     """
 

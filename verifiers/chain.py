@@ -92,6 +92,7 @@ class ChainResult:
     roots: dict[int, bytes] = field(default_factory=dict)
     withheld: set[str] = field(default_factory=set)
     start: int = 0
+    restores: list[Record] = field(default_factory=list)
 
 
 def verify_chain(
@@ -201,6 +202,8 @@ def _admit(chain: Chain, row: Row, result: ChainResult, checker: SignatureChecke
 def _after(
     chain: Chain, record: Record, result: ChainResult, pending: _SealQueue, wanted: frozenset[int]
 ) -> None:
+    if record.kind == "ledger.restored":
+        result.restores.append(record)
     if record.kind == "blob.withheld":
         result.withheld.add(record.body["digest"])
     if chain.size in wanted:

@@ -59,6 +59,7 @@ EXIT_2 = frozenset(
         "SETTING_INVALID",
         "SETTING_UNKNOWN",
         "SQLITE_UNSAFE",
+        "STATEMENT_FILE",
         "UNSAFE_PATH",
         "USAGE",
     }

@@ -53,5 +53,10 @@ CAMPAIGNS = {
             "campaigns.suspects",
             "what a revocation reaches back to, and what it voids, is what brute force finds",
         ),
+        Campaign(
+            "rollback",
+            "campaigns.rollback",
+            "older copies, cut tails and other histories are noticed, a restore by root goes on, no false alarm",
+        ),
     )
 }
