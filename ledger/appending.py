@@ -313,7 +313,9 @@ class Appending(Reading):
         first = self.at(0)
         if self._state_dir is None or first is None:
             return
-        highwater.check(self._state_dir, first.id, self.size, self._root_at)
+        # the file before the size: other processes append, and bring the file forward, in between
+        mark = highwater.read(self._state_dir, first.id)
+        highwater.standing(mark, self.size, self._root_at)
 
     def _root_at(self, size: int) -> bytes:
         tree = CompactRange()

@@ -162,7 +162,17 @@ def check(directory: Path, ledger_id: str, size: int, root_at: Callable[[int], b
         EvidenceError: `LEDGER_ROLLED_BACK`, the ledger is shorter than the file says; `LEDGER_FORKED`,
             its root at the file's size is another; `HIGHWATER_INVALID` or `UNSAFE_PATH`, see `read`.
     """
-    seen = read(directory, ledger_id)
+    return standing(read(directory, ledger_id), size, root_at)
+
+
+def standing(seen: HighWater | None, size: int, root_at: Callable[[int], bytes]) -> Standing:
+    """`check` with a head that was read before the ledger's size was.
+
+    Where others append, the file must be read first: read after the size it may rightly be ahead of it.
+
+    Raises:
+        EvidenceError: `LEDGER_ROLLED_BACK` or `LEDGER_FORKED`, see `check`.
+    """
     if seen is None:
         return "unchecked"
     if size < seen.size:

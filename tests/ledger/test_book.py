@@ -525,6 +525,22 @@ def test_high_water_that_cannot_be_written_takes_no_record_back(folder, tmp_path
         (tmp_path / "state").unlink()
 
 
+def test_opening_while_another_process_appends_is_no_alarm(folder, tmp_path, monkeypatch):
+    """A high-water file that another writer brings forward during the opening is not a rollback."""
+    filled(folder)
+    read = highwater.read
+    with high_water(folder, tmp_path) as other:
+
+        def read_after_an_append(*arguments):
+            monkeypatch.setattr(highwater, "read", read)
+            other.append("note.added", {"text": "meanwhile"})
+            return read(*arguments)
+
+        monkeypatch.setattr(highwater, "read", read_after_an_append)
+        with high_water(folder, tmp_path) as ledger:
+            assert ledger.size == other.size
+
+
 def test_fork_is_refused_to_a_writer(folder, tmp_path):
     """Another history of the same length is told apart from the one that was written here."""
     filled(folder)
