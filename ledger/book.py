@@ -13,7 +13,7 @@ from ledger.ed25519 import PrivateKey
 from ledger.errors import LedgerError, UsageError
 from ledger.reading import BLOBS
 from ledger.store.index import Index
-from ledger.store.sqlite import SqliteStore
+from ledger.store.sqlite import BUSY_TIMEOUT_MS, SqliteStore
 
 DATABASE = "ledger.sqlite"
 INDEX = "index.sqlite"
@@ -96,14 +96,22 @@ class Ledger(Appending):
         key: PrivateKey,
         clock: Clock = system_clock,
         state_dir: Path | None = None,
+        busy_timeout_ms: int = BUSY_TIMEOUT_MS,
     ) -> Ledger:
         """Open a ledger to append with a key; the high-water file is checked first.
+
+        Args:
+            path: the folder.
+            key: the writer's key.
+            clock: gives the time of each record.
+            state_dir: where the high-water file lies; None for none.
+            busy_timeout_ms: how long to wait for another process before `LEDGER_BUSY`.
 
         Raises:
             UsageError: `LEDGER_NOT_FOUND`, `LEDGER_READ_ONLY`.
             EvidenceError: `LEDGER_ROLLED_BACK`, `LEDGER_FORKED`, or the store's own.
         """
-        store = SqliteStore.open_writer(path / DATABASE)
+        store = SqliteStore.open_writer(path / DATABASE, busy_timeout_ms)
         ledger = cls(path, store, Index(path / INDEX), key=key, clock=clock, state_dir=state_dir)
         try:
             ledger._catch_up_index()

@@ -126,8 +126,12 @@ class SqliteStore:
         return store
 
     @classmethod
-    def open_writer(cls, path: Path) -> SqliteStore:
+    def open_writer(cls, path: Path, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> SqliteStore:
         """Open an existing store to append.
+
+        Args:
+            path: the file.
+            busy_timeout_ms: how long to wait for another process before `LEDGER_BUSY`.
 
         Raises:
             UsageError: `LEDGER_NOT_FOUND`, `LEDGER_READ_ONLY`, `SQLITE_UNSAFE`.
@@ -138,7 +142,7 @@ class SqliteStore:
         if not os.access(path, os.W_OK) or not os.access(path.parent, os.W_OK):
             raise UsageError("LEDGER_READ_ONLY", f"{path} or its folder cannot be written")
         with translated(path):
-            db = _connect(path, "rw")
+            db = _connect(path, "rw", busy_timeout_ms)
             _check_identity(db, path)
             _set_pragmas(db)
         store = cls(path, db, writable=True)
@@ -303,11 +307,11 @@ def quoted(path: Path) -> str:
     return str(path.absolute()).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
 
 
-def _connect(path: Path, mode: str) -> Connection:
+def _connect(path: Path, mode: str, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> Connection:
     db = sqlite.connect(
         f"file:{quoted(path)}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False
     )
-    db.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
+    db.execute(f"PRAGMA busy_timeout = {busy_timeout_ms}")
     return db
 
 

@@ -131,7 +131,7 @@ class Child:
         Raises:
             RuntimeError: it ended before that.
         """
-        while not any(line["did"] == "ready" for line in self.lines()):
+        while not any(line.get("did") == "ready" for line in self.lines()):
             if self.process.poll() is not None:
                 raise RuntimeError(f"{self.name} did not start: {self.stderr()[-2000:]}")
             time.sleep(0.002)
@@ -183,7 +183,7 @@ class Child:
 
     def said(self, what: str) -> list[dict[str, Any]]:
         """The lines of one sort."""
-        return [line for line in self.lines() if line["did"] == what]
+        return [line for line in self.lines() if line.get("did") == what]
 
     def stderr(self) -> str:
         """What it wrote to standard error: nothing, unless something escaped."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from ledger.blobs import TEXT
@@ -15,7 +17,7 @@ from ledger.book import Ledger
 from ledger.errors import LedgerError
 from ledger.record import Record
 
-_OUT = 1
+_out = os.dup(1)  # its own: a command line may point 1 elsewhere
 TIME = "2026-01-01T00:00:00.000Z"
 
 
@@ -26,7 +28,21 @@ def clock() -> str:
 
 def say(what: str, **fields: Any) -> None:
     """One line: it is with the system when this returns, whatever becomes of the process."""
-    os.writev(_OUT, [json.dumps({"did": what, **fields}).encode() + b"\n"])
+    os.writev(_out, [json.dumps({"did": what, **fields}).encode() + b"\n"])
+
+
+@contextmanager
+def silent() -> Iterator[None]:
+    """Nothing said in the block, by whatever means, is heard."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    kept = {handle: os.dup(handle) for handle in (1, _out)}
+    for handle in kept:
+        os.dup2(nowhere, handle)
+    try:
+        yield
+    finally:
+        for handle, copy in kept.items():
+            os.dup2(copy, handle)
 
 
 def acknowledge(records: list[Record], blobs: tuple[str, ...] = ()) -> None:
