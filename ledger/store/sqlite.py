@@ -10,13 +10,14 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from pysqlite3 import dbapi2 as sqlite
 
+from ledger import disk
 from ledger.errors import EvidenceError, UsageError
 from ledger.records.base import MAX_RECORD_BYTES
 
@@ -115,12 +116,12 @@ class SqliteStore:
         check_library()
         if path.exists():
             raise UsageError("LEDGER_EXISTS", f"{path} exists already")
-        with translated(path):
+        with translated(path), disk.translated(path):
             db = _connect(path, "rwc")
             db.execute(f"PRAGMA page_size = {PAGE_BYTES}")
             _set_pragmas(db)
             db.executescript(f"BEGIN IMMEDIATE;\n{sql('schema.sql')}\nCOMMIT;")
-        path.chmod(0o600)
+            path.chmod(0o600)
         store = cls(path, db, writable=True)
         store._check_schema()
         return store
@@ -197,7 +198,8 @@ class SqliteStore:
                 self._db.execute("COMMIT")
         except BaseException:
             if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
+                with suppress(sqlite.Error):  # a disk that fails twice: the first error is told
+                    self._db.execute("ROLLBACK")
             raise
 
     def tail(self) -> tuple[int, bytes | None]:
@@ -341,9 +343,18 @@ def _check_file(path: Path) -> None:
         raise EvidenceError("UNSAFE_PATH", f"{path} is not a regular file")
     for suffix in ("-journal", "-wal", "-shm"):
         beside = path.with_name(path.name + suffix)
-        if os.path.lexists(beside) and not stat.S_ISREG(beside.lstat().st_mode):
-            # a pipe here would hold the library for ever
+        if not is_plain(beside):  # a pipe here would hold the library for ever
             raise EvidenceError("UNSAFE_PATH", f"{beside.name} is not a regular file")
+
+
+def is_plain(path: Path) -> bool:
+    """Whether there is a regular file or nothing: another process may remove it at any time."""
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except FileNotFoundError:
+        return True
+    except OSError as error:
+        raise UsageError("LEDGER_UNREADABLE", f"{path}: {error.strerror}") from error
 
 
 def _check_identity(db: Connection, path: Path) -> None:

@@ -109,14 +109,13 @@ def _cases(settings: Settings, template: Site, outcome: Outcome) -> list[Fault]:
 
 
 def _faults(job: str, made: Counter[str]) -> list[Fault]:
-    found = []
-    for call, errors in ERRORS.items():
-        turns = itertools.cycle(errors)
-        for number in range(1, made[call] + 1):
-            found.append(Fault(job, (call,), next(turns), str(number)))
-    for number in range(1, made["pwrite64"] + 1, 3):
-        found.append(Fault(job, FULL_DISK, "ENOSPC", f"{number}+"))
-    return found
+    once = [
+        Fault(job, (call,), error, str(number))
+        for call, errors in ERRORS.items()
+        for number, error in zip(range(1, made[call] + 1), itertools.cycle(errors), strict=False)
+    ]
+    from_there_on = range(1, made["pwrite64"] + 1, 3)
+    return once + [Fault(job, FULL_DISK, "ENOSPC", f"{number}+") for number in from_there_on]
 
 
 def _slice(settings: Settings, every: list[Fault]) -> list[Fault]:
@@ -261,5 +260,3 @@ def _after_init(child: Child, site: Site, outcome: Outcome) -> list[str]:
         return []
     codes = [item.code for item in report.findings]
     return [f"init left {json.dumps(left)}, which is {report.verdict}: {codes}"]
-
-

@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -109,16 +109,31 @@ class Site:
 
 
 class Child:
-    """A program of `campaigns.children` in a process of its own."""
+    """A program of `campaigns.children` in a process of its own.
 
-    def __init__(self, program: str, folder: Path, name: str, options: dict[str, Any]) -> None:
+    Args:
+        program: the module.
+        folder: where what it says is kept.
+        name: names the files there.
+        options: what it is to do.
+        before: words before the command, for a program that sets its stage and becomes it.
+    """
+
+    def __init__(
+        self,
+        program: str,
+        folder: Path,
+        name: str,
+        options: dict[str, Any],
+        before: Sequence[str] = (),
+    ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.name = name
         self._out, self._err = folder / f"{name}.out", folder / f"{name}.err"
         self._tracer: subprocess.Popen[str] | None = None
         with self._out.open("wb") as out, self._err.open("wb") as err:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", program, json.dumps(options)],
+                [*before, sys.executable, "-m", program, json.dumps(options)],
                 stdin=subprocess.PIPE,
                 stdout=out,
                 stderr=err,

@@ -5,6 +5,7 @@ The job is first done on a ledger that does not count, so that every module is l
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from collections.abc import Callable
@@ -68,6 +69,9 @@ def main() -> int:
     with silent():
         _guarded(work, options | options["rehearsal"])
     wait_for_go(options)
+    if "uid" in options:
+        os.setgid(options["uid"])
+        os.setuid(options["uid"])
     _guarded(work, options)
     say("end")
     return 0
