@@ -208,6 +208,16 @@ def test_prefix_of_several_records_is_refused(ledger):
     assert usage(ledger.get, twins[0]).code == "REF_AMBIGUOUS"
 
 
+def test_reader_finds_what_was_appended_after_it_opened(ledger, folder):
+    """An id that a reader meets further on is found by it too, and so is what names it."""
+    with Ledger.read(folder) as reader:
+        first = ledger.append("note.added", {"text": "later"})
+        second = ledger.append("note.added", {"text": "about it"}, {"about": [first.id]})
+        assert reader.find(second.id) == second
+        assert reader.get(first.id) == first
+        assert reader.referrers(first.id) == [second]
+
+
 def test_kinds_and_referrers_are_found_after_reopening(folder):
     """What the derived index answers from its file is what it answered from memory."""
     world = grown()
