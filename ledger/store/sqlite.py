@@ -195,12 +195,44 @@ class SqliteStore:
         try:
             yield
             with translated(self.path):
-                self._db.execute("COMMIT")
+                self._commit()
         except BaseException:
-            if self._db.in_transaction:
-                with suppress(sqlite.Error):  # a disk that fails twice: the first error is told
-                    self._db.execute("ROLLBACK")
+            self._rollback()
             raise
+
+    def _commit(self) -> None:
+        """Commit; what could not be committed must not come back when the log is recovered."""
+        try:
+            self._db.execute("COMMIT")
+        except sqlite.Error as error:
+            self._rollback()
+            if error.sqlite_errorcode == sqlite.SQLITE_IOERR and not self._write_over():
+                raise EvidenceError(
+                    "LEDGER_UNREADABLE",
+                    f"{self.path.name}: {error}; whether the group was kept shows when the ledger is opened again",
+                ) from error
+            raise
+
+    def _rollback(self) -> None:
+        if self._db.in_transaction:
+            with suppress(sqlite.Error):  # a disk that fails twice: the first error is told
+                self._db.execute("ROLLBACK")
+
+    def _write_over(self) -> bool:
+        """Put another commit where a failed one may lie in the log.
+
+        A sync that fails leaves the whole group in the log, committed for whoever recovers it after a kill.
+        Until then SQLite does not count it, so that the next commit takes its place: here one that changes
+        nothing.
+        """
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            self._db.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
+            self._db.execute("COMMIT")
+        except sqlite.OperationalError:
+            self._rollback()
+            return False
+        return True
 
     def tail(self) -> tuple[int, bytes | None]:
         """Number of records and the id stored beside the last one."""

@@ -26,7 +26,7 @@ from campaigns.crashing import (
 from campaigns.report import Outcome, Settings
 
 WORKER = "campaigns.children.worker"
-JOBS = ("append", "group", "blob", "seal", "init", "mixed")
+JOBS = ("append", "group", "blob", "seal", "init", "mixed", "dying")
 DISK = ("EIO", "ENOSPC")
 # what each call may answer; `short` is a write that took nothing
 ERRORS: dict[str, tuple[str, ...]] = {
@@ -48,6 +48,7 @@ ERRORS: dict[str, tuple[str, ...]] = {
 # a disk that fills up and stays full: everything that takes room fails from the n-th call on
 FULL_DISK = ("pwrite64", "write", "ftruncate", "mkdir", "link", "rename", "fsync")
 SLICE_CASES = 18
+BUSY_TIMEOUT_MS = 2000
 EXCLUDED = {
     "a disk that lies": "a write that is reported as done and is not, and an fsync that does nothing, are"
     " the machine's fault and not told apart from tampering",
@@ -158,7 +159,8 @@ def _strike(
         child.wait_ready()
         child.trace(*fault.injections)
         child.go()
-        child.wait()
+        if not child.ends():
+            return [f"{fault}: the process hangs, having said {child.lines()[1:]}"]
     answer = _answer(fault.job, child)
     sort = "full disk" if len(fault.calls) > 1 else f"{fault.calls[0]} fails"
     outcome.counts[f"{sort}: {answer}"] += 1
@@ -194,7 +196,12 @@ def _start(settings: Settings, job: str, site: Site) -> Child:
         "ledger": str(site.ledger),
         "state": str(site.state),
         "key": seed_of(WRITERS[0]),
-        "rehearsal": {"ledger": str(rehearsal / "ledger"), "state": str(rehearsal / "state")},
+        "busy_timeout_ms": BUSY_TIMEOUT_MS,
+        "rehearsal": {
+            "ledger": str(rehearsal / "ledger"),
+            "state": str(rehearsal / "state"),
+            "job": "append" if job == "dying" else job,
+        },
     }
     return Child(WORKER, settings.folder / "children", site.folder.name, options)
 
@@ -203,7 +210,7 @@ def _answer(job: str, child: Child) -> str:
     """What became of the job, in a word: done, the first code, or what escaped."""
     if child.said("escaped"):
         return "escaped"
-    if not child.said("end"):
+    if not _ended_as_it_should(job, child):
         return f"ended with status {child.process.returncode}"
     codes = [line["code"] for line in child.said("error")]
     codes += [] if job != "init" else _code_of_init(child)
@@ -211,6 +218,11 @@ def _answer(job: str, child: Child) -> str:
         return f"refused {codes[0]}"
     warned = [code for line in child.said("warnings") for code in line["codes"]]
     return f"warned {warned[0]}" if warned else "done"
+
+
+def _ended_as_it_should(job: str, child: Child) -> bool:
+    """To its end, but for the dying job, which kills itself before it would close."""
+    return bool(child.said("end")) or (job == "dying" and child.was_killed)
 
 
 def _code_of_init(child: Child) -> list[str]:
@@ -223,7 +235,7 @@ def _code_of_init(child: Child) -> list[str]:
 def _after(job: str, child: Child, oracle: Oracle, outcome: Outcome) -> list[str]:
     """What is wrong with what the process said and with the ledger it left."""
     problems = [f"escaped: {line['error']} at {line['where']}" for line in child.said("escaped")]
-    if not child.said("end"):
+    if not _ended_as_it_should(job, child):
         problems.append(f"the process ended with status {child.process.returncode}")
     if "Traceback" in child.stderr():
         problems.append(f"stderr: {child.stderr()[-600:]}")

@@ -171,7 +171,7 @@ def _stopped(settings: Settings, site: Site, call: str, others: int) -> tuple[st
         first.go()
         _wait_until_stopped(first, log)
         second.go()
-        waiting = _still_waits(second)
+        waiting = not second.ends(STOPPED_S)
         first.process.send_signal(signal.SIGCONT)
         first.wait()
         second.wait()
@@ -179,14 +179,6 @@ def _stopped(settings: Settings, site: Site, call: str, others: int) -> tuple[st
     if answer_of(first) != "done":
         problems.append(f"the stopped one: {answer_of(first)}")
     return "waits for ever" if waiting else answer_of(second), problems
-
-
-def _still_waits(child: Child) -> bool:
-    try:
-        child.wait(STOPPED_S)
-    except subprocess.TimeoutExpired:
-        return True
-    return False
 
 
 def _stopped_in_commit(settings: Settings, site: Site) -> tuple[str, list[str]]:

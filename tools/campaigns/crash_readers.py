@@ -6,7 +6,6 @@ of a read, or a reader is stopped there and the writers must end without it.
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable
 from typing import Any
 
@@ -112,11 +111,7 @@ def _reader(settings: Settings, case: int, site: Site, number: int, way: str) ->
 
 
 def _ends(child: Child) -> list[str]:
-    try:
-        child.wait(WRITERS_END_S)
-    except subprocess.TimeoutExpired:
-        return [f"{child.name} was held up by a reader"]
-    return []
+    return [] if child.ends(WRITERS_END_S) else [f"{child.name} was held up by a reader"]
 
 
 def _unwanted(child: Child) -> list[str]:

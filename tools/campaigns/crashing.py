@@ -32,7 +32,7 @@ from verifiers.verify import Options, verify
 APPENDER = "campaigns.children.appender"
 WRITERS = ("writer", "writer1", "writer2", "writer3")
 STRACE_MISSING = "strace is not installed: kill points and faults at system calls cannot be made"
-ENDING_S = 120.0
+ENDING_S = 60.0
 
 
 def strace_is_there() -> bool:
@@ -185,6 +185,14 @@ class Child:
             self._tracer.communicate()
             self._tracer = None
         return status
+
+    def ends(self, limit_s: float = ENDING_S) -> bool:
+        """Wait for its end; whether that came in time."""
+        try:
+            self.wait(limit_s)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
 
     @property
     def was_killed(self) -> bool:
