@@ -83,7 +83,7 @@ class BlobStore:
             source = open_regular(path)
         except FileNotFoundError:
             raise UsageError("INPUT_MISSING", f"there is no file {path}") from None
-        with disk.translated(self.folder):
+        with source, disk.translated(self.folder):
             digest, size = self._keep(source)
         return Blob(digest=digest, size=size, media_type=media_type, count=count)
 
@@ -136,7 +136,7 @@ class BlobStore:
         state = hashlib.sha256()
         size = 0
         temporary = self._temporary()
-        with source, temporary.open("xb") as target, _removed_on_failure(temporary):
+        with temporary.open("xb") as target, _removed_on_failure(temporary):
             while chunk := source.read(CHUNK_BYTES):
                 state.update(chunk)
                 size += len(chunk)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import subprocess
 import sys
@@ -232,3 +233,16 @@ def test_killed_writer_leaves_a_whole_file_and_no_lock(tmp_path, after_heads):
     highwater.write(tmp_path, HighWater(LEDGER, 5000, bytes(32), LEDGER))
     assert highwater.read(tmp_path, LEDGER).size == 5000
     assert {item.suffix for item in tmp_path.iterdir()} == {".json", ".lock"}
+
+
+def test_lock_that_stays_held_is_not_waited_for_for_ever(tmp_path, monkeypatch):
+    """A process that was stopped with the lock makes a write fail as a busy file does, not hang."""
+    monkeypatch.setattr(highwater, "_LOCK_TRIES", 1)
+    highwater.write(tmp_path, mark(3))
+    with highwater.path_of(tmp_path, LEDGER).with_suffix(".lock").open("r+") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(BlockingIOError):
+            highwater.write(tmp_path, mark(4))
+    assert highwater.read(tmp_path, LEDGER) == mark(3)
+    highwater.write(tmp_path, mark(4))
+    assert highwater.read(tmp_path, LEDGER) == mark(4)
