@@ -156,7 +156,7 @@ class Index:
         writable = self._writable and os.access(path.parent, os.W_OK)
         if not _plain(path) or (not path.exists() and not writable):
             return
-        mode = "rwc" if writable else "ro&immutable=1"
+        mode = "rwc" if writable else _reading_mode(path)
         db = None
         try:
             db = _connect(path, mode)
@@ -186,7 +186,7 @@ class IndexReader:
     def __init__(self, path: Path) -> None:
         if not path.is_file() or not _plain(path):
             raise EvidenceError("INDEX_STALE", "the derived index is not a regular file")
-        self._db = _connect(path, "ro" if os.access(path.parent, os.W_OK) else "ro&immutable=1")
+        self._db = _connect(path, _reading_mode(path))
         try:
             self.size, self.last_id = self._read_head()
         except EvidenceError:
@@ -242,6 +242,11 @@ class IndexReader:
         except sqlite.Error as error:
             raise EvidenceError("INDEX_STALE", f"the derived index: {error}") from error
         return None if row is None else row[0]
+
+
+def _reading_mode(path: Path) -> str:
+    """Locked against a writer's flush, unless nobody can write there and a lock could not be had."""
+    return "ro" if os.access(path.parent, os.W_OK) else "ro&immutable=1"
 
 
 def _removed(path: Path) -> bool:

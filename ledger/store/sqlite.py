@@ -350,11 +350,15 @@ def _connect(path: Path, mode: str, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> C
 
 
 def _set_pragmas(db: Connection) -> None:
-    """Set each pragma and read it back: SQLite ignores one it does not know."""
+    """Set each pragma and read it back: SQLite ignores one it does not know.
+
+    One that is as it must be is left alone: to set what the file keeps is a commit of its own.
+    """
     for name, value in _PRAGMAS.items():
+        if _pragma(db, name) == value:
+            continue
         db.execute(f"PRAGMA {name} = {value}")
-        row = db.execute(f"PRAGMA {name}").fetchone()
-        actual = row[0] if row else 0
+        actual = _pragma(db, name)
         if actual != value:
             raise UsageError(
                 "SQLITE_UNSAFE",
@@ -362,6 +366,11 @@ def _set_pragmas(db: Connection) -> None:
                 expected=str(value),
                 actual=str(actual),
             )
+
+
+def _pragma(db: Connection, name: str) -> int | str:
+    row = db.execute(f"PRAGMA {name}").fetchone()
+    return row[0] if row else 0
 
 
 def _check_file(path: Path) -> None:
