@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ledger import highwater, restores, statements
+from ledger import disk, highwater, restores, statements
 from ledger import record as records
 from ledger.admission import Chain
 from ledger.blobs import JSON, blobs_of
@@ -253,8 +253,6 @@ class Appending(Reading):
                 self._snapshot()
         except LedgerError as error:
             self.warnings.append((error.code, admitted[-1].seq))
-        except OSError:  # the records are durable; only what helps later could not be written
-            self.warnings.append(("HIGHWATER_LAGS", admitted[-1].seq))
 
     def _may_seal(self, chain: Chain) -> bool:
         key = chain.state.keys.get(self._writer().id)
@@ -325,7 +323,8 @@ class Appending(Reading):
             return
         for _ in range(SETTLE_TRIES):
             # the file before the size: other processes append, and bring the file forward, in between
-            mark = highwater.read(self._state_dir, first.id)
+            with disk.translated(self._state_dir):
+                mark = highwater.read(self._state_dir, first.id)
             try:
                 highwater.standing(mark, self.size, self._root_at)
             except EvidenceError as error:
@@ -364,7 +363,10 @@ class Appending(Reading):
             root=chain.tree.root(),
             last_id=chain.last_id,
         )
-        highwater.write(self._state_dir, mark, durable=durable)
+        try:
+            highwater.write(self._state_dir, mark, durable=durable)
+        except OSError:  # the records are durable; only what helps later could not be written
+            self.warnings.append(("HIGHWATER_LAGS", chain.size - 1))
 
 
 def _row(record: Record) -> tuple[int, bytes, bytes | None, bytes, bytes]:

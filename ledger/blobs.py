@@ -10,13 +10,14 @@ import hashlib
 import os
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from errno import ELOOP, ENOTDIR
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from pydantic import ValidationError
 
+from ledger import disk
 from ledger.digests import CHUNK_BYTES, PREFIX, digest_stream, is_digest, open_regular
 from ledger.errors import EvidenceError, UsageError
 from ledger.records.base import Blob
@@ -60,39 +61,31 @@ class BlobStore:
             data: the bytes.
             media_type: what they are.
             count: how many rows or items they hold, where that means something.
+
+        Raises:
+            UsageError: `DISK_FULL`, `OS_REFUSED`; the blob is then not there.
         """
         digest = PREFIX + hashlib.sha256(data).hexdigest()
         blob = Blob(digest=digest, size=len(data), media_type=media_type, count=count)
-        if not self.has(digest):
-            with self._writing(digest) as stream:
-                stream.write(data)
+        with disk.translated(self.folder):
+            if not self.has(digest):
+                with self._writing(digest) as stream:
+                    stream.write(data)
         return blob
 
     def put_file(self, path: Path, media_type: str, count: int | None = None) -> Blob:
         """Keep a file's bytes, streamed; the bytes hashed are the bytes kept.
 
         Raises:
-            UsageError: `INPUT_MISSING`.
+            UsageError: `INPUT_MISSING`, `DISK_FULL`, `OS_REFUSED`; the blob is then not there.
             EvidenceError: `UNSAFE_PATH`, it is a link or no regular file.
         """
         try:
             source = open_regular(path)
         except FileNotFoundError:
             raise UsageError("INPUT_MISSING", f"there is no file {path}") from None
-        state = hashlib.sha256()
-        size = 0
-        temporary = self._temporary()
-        with source, temporary.open("xb") as target:
-            while chunk := source.read(CHUNK_BYTES):
-                state.update(chunk)
-                size += len(chunk)
-                target.write(chunk)
-            _sync(target)
-        digest = PREFIX + state.hexdigest()
-        if self.has(digest):
-            temporary.unlink()
-        else:
-            self._place(temporary, digest)
+        with source, disk.translated(self.folder):
+            digest, size = self._keep(source)
         return Blob(digest=digest, size=size, media_type=media_type, count=count)
 
     def open(self, digest: str) -> BinaryIO:
@@ -115,7 +108,7 @@ class BlobStore:
         Raises:
             EvidenceError: `BLOB_MISSING`, `BLOB_WRONG`, `UNSAFE_PATH`, `TOO_LARGE`.
         """
-        with self.open(digest) as stream:
+        with self.open(digest) as stream, disk.translated(self.folder):
             data = stream.read(max_bytes + 1)
         if len(data) > max_bytes:
             raise EvidenceError("TOO_LARGE", f"blob {digest} has more than {max_bytes} bytes")
@@ -132,13 +125,30 @@ class BlobStore:
         Raises:
             EvidenceError: `BLOB_MISSING`, `BLOB_WRONG`, `UNSAFE_PATH`.
         """
-        with self.open(digest) as stream:
+        with self.open(digest) as stream, disk.translated(self.folder):
             actual, size = digest_stream(stream)
         if actual != digest:
             raise EvidenceError(
                 "BLOB_WRONG", f"blob {digest} has other bytes", expected=digest, actual=actual
             )
         return size
+
+    def _keep(self, source: BinaryIO) -> tuple[str, int]:
+        state = hashlib.sha256()
+        size = 0
+        temporary = self._temporary()
+        with temporary.open("xb") as target, _removed_on_failure(temporary):
+            while chunk := source.read(CHUNK_BYTES):
+                state.update(chunk)
+                size += len(chunk)
+                target.write(chunk)
+            _sync(target)
+        digest = PREFIX + state.hexdigest()
+        if self.has(digest):
+            temporary.unlink()
+        else:
+            self._place(temporary, digest)
+        return digest, size
 
     def _temporary(self) -> Path:
         folder = self.folder / "sha256"
@@ -152,7 +162,7 @@ class BlobStore:
     @contextmanager
     def _writing(self, digest: str) -> Iterator[BinaryIO]:
         temporary = self._temporary()
-        with temporary.open("xb") as stream:
+        with temporary.open("xb") as stream, _removed_on_failure(temporary):
             yield stream
             _sync(stream)
         self._place(temporary, digest)
@@ -164,8 +174,9 @@ class BlobStore:
             _sync_folder(
                 self.folder / "sha256"
             )  # the new folder's own entry must outlast a power cut
-        temporary.chmod(0o400)
-        temporary.replace(target)
+        with _removed_on_failure(temporary):
+            temporary.chmod(0o400)
+            temporary.replace(target)
         _sync_folder(target.parent)
 
 
@@ -211,6 +222,17 @@ def blobs_of(kind: str, body: dict[str, Any]) -> Iterator[tuple[str, int]]:
     if kind == "checkpoint.published" and not body.get("hosted"):
         for item in body["files"]:
             yield item["digest"], item["size"]
+
+
+@contextmanager
+def _removed_on_failure(temporary: Path) -> Iterator[None]:
+    """On a full disk, half a file must not take the room that is missing."""
+    try:
+        yield
+    except OSError:
+        with suppress(OSError):  # the first refusal is what is told
+            temporary.unlink()
+        raise
 
 
 def _sync(stream: BinaryIO) -> None:

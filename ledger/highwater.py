@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -44,6 +45,8 @@ _FIELDS = frozenset({"ledger", "size", "root", "last_id"})
 _FILE_MAX_BYTES = 4096
 _FILE_MODE = 0o600
 _FOLDER_MODE = 0o700
+_LOCK_TRIES = 200
+_LOCK_PAUSE_S = 0.005
 
 
 @dataclass(frozen=True)
@@ -139,7 +142,7 @@ def write(directory: Path, mark: HighWater, *, durable: bool = True) -> None:
     Raises:
         EvidenceError: `LEDGER_FORKED`, the file has another root at this size; `HIGHWATER_INVALID` or
             `UNSAFE_PATH`, see `read`.
-        OSError: the directory cannot be written.
+        OSError: the directory cannot be written, or another process holds the file's lock for seconds.
     """
     path = path_of(directory, mark.ledger)
     with _locked(path):
@@ -253,10 +256,24 @@ def _locked(path: Path) -> Iterator[None]:
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     handle = os.open(path.with_suffix(".lock"), flags, _FILE_MODE)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        _lock(handle)
         yield
     finally:
         os.close(handle)
+
+
+def _lock(handle: int) -> None:
+    """Wait a while for the lock: a process that was stopped while it held it must not stop everybody.
+
+    Raises:
+        BlockingIOError: it is held for longer.
+    """
+    for _ in range(_LOCK_TRIES):
+        try:
+            return fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(_LOCK_PAUSE_S)
+    return fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _replace(path: Path, data: bytes, *, durable: bool) -> None:

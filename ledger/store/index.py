@@ -8,8 +8,8 @@ The newest records are held in memory and written in groups.
 from __future__ import annotations
 
 import os
-import stat
 from collections import defaultdict
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -18,7 +18,15 @@ from pysqlite3 import dbapi2 as sqlite
 
 from ledger.errors import EvidenceError
 from ledger.record import Record
-from ledger.store.sqlite import DAMAGE, QUERIES, expected_objects, objects, quoted, sql
+from ledger.store.sqlite import (
+    DAMAGE,
+    QUERIES,
+    expected_objects,
+    is_plain,
+    objects,
+    quoted,
+    sql,
+)
 
 FLUSH_RECORDS = 4096
 MAX_FLUSH_RECORDS = 16_384
@@ -72,9 +80,7 @@ class Index:
             self._db.close()
             self._db = None
         self._tail, self.size, self.last_id, self._flush_at = _Tail(), 0, None, FLUSH_RECORDS
-        if self._path is not None and self._writable:
-            for suffix in ("", "-journal", "-wal", "-shm"):
-                self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
+        if self._path is not None and self._writable and _removed(self._path):
             self._open(self._path)
 
     def add(self, record: Record, edges: list[tuple[str, int]]) -> None:
@@ -128,7 +134,8 @@ class Index:
             self._write(self._tail)
         except DAMAGE:
             if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
+                with suppress(*DAMAGE):
+                    self._db.execute("ROLLBACK")
             self._flush_at = len(self._tail.ids) + FLUSH_RECORDS
             return
         self._tail, self._flush_at = _Tail(), _flush_at(self.size)
@@ -161,16 +168,19 @@ class Index:
         writable = self._writable and os.access(path.parent, os.W_OK)
         if not _plain(path) or (not path.exists() and not writable):
             return
-        mode = "rwc" if writable else "ro&immutable=1"
-        db = _connect(path, mode)
+        mode = "rwc" if writable else _reading_mode(path)
+        db = None
         try:
+            db = _connect(path, mode)
             size, last_id = _read_head(db)
         except sqlite.OperationalError:
-            db.close()  # another process holds it, or it cannot be read: do without
+            if db is not None:  # another process holds it, or it cannot be read: do without
+                db.close()
         except (*DAMAGE, EvidenceError):
-            db.close()
+            if db is not None:
+                db.close()
             if mode == "rwc":
-                path.unlink(missing_ok=True)
+                _removed(path)
         else:
             self.size, self.last_id, self._db = size, last_id, db
             self._flush_at = _flush_at(size)
@@ -189,7 +199,7 @@ class IndexReader:
     def __init__(self, path: Path) -> None:
         if not path.is_file() or not _plain(path):
             raise EvidenceError("INDEX_STALE", "the derived index is not a regular file")
-        self._db = _connect(path, "ro" if os.access(path.parent, os.W_OK) else "ro&immutable=1")
+        self._db = _connect(path, _reading_mode(path))
         try:
             self.size, self.last_id = self._read_head()
         except EvidenceError:
@@ -257,10 +267,25 @@ def _flush_at(size: int) -> int:
     return min(max(FLUSH_RECORDS, size // FLUSHES), MAX_FLUSH_RECORDS)
 
 
+def _reading_mode(path: Path) -> str:
+    """Locked against a writer's flush, unless nobody can write there and a lock could not be had."""
+    return "ro" if os.access(path.parent, os.W_OK) else "ro&immutable=1"
+
+
+def _removed(path: Path) -> bool:
+    """Whether the file and what belongs to it is gone now; where the system refuses, it is done without."""
+    try:
+        for suffix in ("", "-journal", "-wal", "-shm"):
+            path.with_name(path.name + suffix).unlink(missing_ok=True)
+    except OSError:
+        return False
+    return True
+
+
 def _plain(path: Path) -> bool:
     """Whether the file and what lies beside it under its name are regular files, where they are there."""
     beside = (path.with_name(path.name + suffix) for suffix in ("", "-journal", "-wal", "-shm"))
-    return all(stat.S_ISREG(item.lstat().st_mode) for item in beside if os.path.lexists(item))
+    return all(is_plain(item) for item in beside)
 
 
 def _connect(path: Path, mode: str) -> Any:

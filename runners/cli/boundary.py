@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -94,9 +95,10 @@ def run(app: App, command: click.Group, arguments: list[str]) -> int:
     except OSError as error:
         # the answer itself could not be written, to a full disk perhaps: say so on the other stream
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        render.write(
-            f"error: the answer could not be written: {error.strerror} [OS_REFUSED]", err=True
-        )
+        with suppress(OSError):  # where not even this can be written, the exit status says it
+            render.write(
+                f"error: the answer could not be written: {error.strerror} [OS_REFUSED]", err=True
+            )
         return MISUSED
     return code
 

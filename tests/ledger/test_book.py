@@ -74,6 +74,30 @@ def test_folder_that_is_not_empty_is_left_alone(tmp_path):
     assert [item.name for item in tmp_path.iterdir()] == ["letter"]
 
 
+def test_folder_that_cannot_be_made_is_told_with_a_code(tmp_path):
+    """A ledger below a file, which the system refuses, is one clean error."""
+    (tmp_path / "file").write_text("no folder")
+    error = usage(
+        Ledger.create,
+        tmp_path / "file" / "ledger",
+        origin=ORIGIN,
+        root_key=key("root"),
+        writer_key=key("writer"),
+        writer_roles=WRITER_ROLES,
+        nonce=f"{1:032x}",
+    )
+    assert error.code == "OS_REFUSED"
+
+
+def test_writer_waits_for_another_only_as_long_as_it_is_told(folder):
+    """A ledger that another process holds is `LEDGER_BUSY` after the caller's own patience."""
+    World().write(folder)
+    with reopen(folder) as holder, reopen(folder, busy_timeout_ms=1) as ledger:
+        with holder.store.transaction():
+            assert usage(ledger.append, "note.added", {"text": "?"}).code == "LEDGER_BUSY"
+        assert ledger.append("note.added", {"text": "now"}).seq == ledger.size - 1
+
+
 def test_no_ledger_is_the_caller_s_fault(tmp_path):
     """A folder without a database is reported as not found, for readers and writers."""
     assert usage(Ledger.read, tmp_path).code == "LEDGER_NOT_FOUND"
@@ -210,6 +234,16 @@ def test_prefix_of_several_records_is_refused(ledger):
         "with these keys, times and texts two ids begin alike; a new format needs new texts"
     )
     assert usage(ledger.get, twins[0]).code == "REF_AMBIGUOUS"
+
+
+def test_reader_finds_what_was_appended_after_it_opened(ledger, folder):
+    """An id that a reader meets further on is found by it too, and so is what names it."""
+    with Ledger.read(folder) as reader:
+        first = ledger.append("note.added", {"text": "later"})
+        second = ledger.append("note.added", {"text": "about it"}, {"about": [first.id]})
+        assert reader.find(second.id) == second
+        assert reader.get(first.id) == first
+        assert reader.referrers(first.id) == [second]
 
 
 def test_kinds_and_referrers_are_found_after_reopening(folder):
@@ -526,7 +560,27 @@ def test_high_water_that_cannot_be_written_takes_no_record_back(folder, tmp_path
         record = ledger.append("note.added", {"text": "kept"})
         assert ("HIGHWATER_LAGS", record.seq) in ledger.warnings
         assert ledger.at(record.seq) == record
-        (tmp_path / "state").unlink()
+        ledger.seal()
+        warned = len(ledger.warnings)
+    assert ledger.warnings[warned:] == [("HIGHWATER_LAGS", ledger._chain.size - 1)]
+    with pytest.raises(sqlite.ProgrammingError):
+        ledger.store._db.execute("SELECT 1")  # closed all the same
+
+
+def test_opening_while_another_process_appends_is_no_alarm(folder, tmp_path, monkeypatch):
+    """A high-water file that another writer brings forward during the opening is not a rollback."""
+    filled(folder)
+    read = highwater.read
+    with high_water(folder, tmp_path) as other:
+
+        def read_after_an_append(*arguments):
+            monkeypatch.setattr(highwater, "read", read)
+            other.append("note.added", {"text": "meanwhile"})
+            return read(*arguments)
+
+        monkeypatch.setattr(highwater, "read", read_after_an_append)
+        with high_water(folder, tmp_path) as ledger:
+            assert ledger.size == other.size
 
 
 def test_a_forged_snapshot_behind_the_mark_hides_no_rollback(folder, tmp_path):

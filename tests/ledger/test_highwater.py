@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import subprocess
 import sys
@@ -263,3 +264,16 @@ def test_file_is_not_lowered_to_another_ledgers_head(tmp_path):
     other = HighWater(OTHER, 4, root_at(4), OTHER)
     refusal("HIGHWATER_INVALID", highwater.lower, tmp_path, mark(9), other)
     assert highwater.read(tmp_path, LEDGER) == mark(9)
+
+
+def test_lock_that_stays_held_is_not_waited_for_for_ever(tmp_path, monkeypatch):
+    """A process that was stopped with the lock makes a write fail as a busy file does, not hang."""
+    monkeypatch.setattr(highwater, "_LOCK_TRIES", 1)
+    highwater.write(tmp_path, mark(3))
+    with highwater.path_of(tmp_path, LEDGER).with_suffix(".lock").open("r+") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(BlockingIOError):
+            highwater.write(tmp_path, mark(4))
+    assert highwater.read(tmp_path, LEDGER) == mark(3)
+    highwater.write(tmp_path, mark(4))
+    assert highwater.read(tmp_path, LEDGER) == mark(4)

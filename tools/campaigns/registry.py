@@ -58,5 +58,25 @@ CAMPAIGNS = {
             "campaigns.rollback",
             "older copies, cut tails and other histories are noticed, a restore by root goes on, no false alarm",
         ),
+        Campaign(
+            "crash-kill",
+            "campaigns.crash_kill",
+            "kill -9 of any of four appending processes loses nothing acknowledged and leaves nothing half there",
+        ),
+        Campaign(
+            "crash-wal",
+            "campaigns.crash_wal",
+            "a write-ahead log cut or overwritten anywhere leaves a prefix, and a lost tail is told",
+        ),
+        Campaign(
+            "crash-faults",
+            "campaigns.crash_faults",
+            "a system call that fails is one clean error or a warning, and loses nothing acknowledged",
+        ),
+        Campaign(
+            "crash-readers",
+            "campaigns.crash_readers",
+            "readers see a whole prefix while others append, and never stop a writer",
+        ),
     )
 }
