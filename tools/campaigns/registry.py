@@ -33,5 +33,10 @@ CAMPAIGNS = {
             "campaigns.tamper_memory",
             "changed entries and record sequences are refused, the first bad record named",
         ),
+        Campaign(
+            "hostile",
+            "campaigns.hostile",
+            "crafted files and words end in one clear error, bounded, with nothing left behind",
+        ),
     )
 }
