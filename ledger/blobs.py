@@ -59,6 +59,9 @@ class BlobStore:
             data: the bytes.
             media_type: what they are.
             count: how many rows or items they hold, where that means something.
+
+        Raises:
+            EvidenceError: `UNSAFE_PATH`, a folder on the way is a link.
         """
         digest = PREFIX + hashlib.sha256(data).hexdigest()
         blob = Blob(digest=digest, size=len(data), media_type=media_type, count=count)
@@ -103,7 +106,11 @@ class BlobStore:
         try:
             return open_regular(self.path(digest))
         except FileNotFoundError:
-            raise EvidenceError("BLOB_MISSING", f"blob {digest} is not in the store") from None
+            raise EvidenceError(
+                "BLOB_MISSING",
+                f"blob {digest} is not in the store",
+                field=self._place_of(digest),
+            ) from None
 
     def read(self, digest: str, max_bytes: int = 1 << 31) -> bytes:
         """A blob's bytes, re-hashed.
@@ -112,13 +119,19 @@ class BlobStore:
             EvidenceError: `BLOB_MISSING`, `BLOB_WRONG`, `UNSAFE_PATH`, `TOO_LARGE`.
         """
         with self.open(digest) as stream:
-            data = stream.read(max_bytes + 1)
+            # no more than there is: a read reserves all the memory that it may need
+            there = os.fstat(stream.fileno()).st_size
+            data = stream.read(min(there, max_bytes) + 1)
         if len(data) > max_bytes:
             raise EvidenceError("TOO_LARGE", f"blob {digest} has more than {max_bytes} bytes")
         actual = PREFIX + hashlib.sha256(data).hexdigest()
         if actual != digest:
             raise EvidenceError(
-                "BLOB_WRONG", f"blob {digest} has other bytes", expected=digest, actual=actual
+                "BLOB_WRONG",
+                f"blob {digest} has other bytes",
+                field=self._place_of(digest),
+                expected=digest,
+                actual=actual,
             )
         return data
 
@@ -132,12 +145,21 @@ class BlobStore:
             actual, size = digest_stream(stream)
         if actual != digest:
             raise EvidenceError(
-                "BLOB_WRONG", f"blob {digest} has other bytes", expected=digest, actual=actual
+                "BLOB_WRONG",
+                f"blob {digest} has other bytes",
+                field=self._place_of(digest),
+                expected=digest,
+                actual=actual,
             )
         return size
 
+    def _place_of(self, digest: str) -> str:
+        """The blob's path below the ledger folder."""
+        return self.path(digest).relative_to(self.folder.parent).as_posix()
+
     def _temporary(self) -> Path:
         folder = self.folder / "sha256"
+        _refuse_links(self.folder, folder)
         if not folder.is_dir():
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             folder.mkdir(mode=0o700, exist_ok=True)
@@ -155,6 +177,7 @@ class BlobStore:
 
     def _place(self, temporary: Path, digest: str) -> None:
         target = self.path(digest)
+        _refuse_links(target.parent)
         if not target.parent.is_dir():
             target.parent.mkdir(mode=0o700, exist_ok=True)
             _sync_folder(
@@ -207,6 +230,13 @@ def blobs_of(kind: str, body: dict[str, Any]) -> Iterator[tuple[str, int]]:
     if kind == "checkpoint.published" and not body.get("hosted"):
         for item in body["files"]:
             yield item["digest"], item["size"]
+
+
+def _refuse_links(*folders: Path) -> None:
+    """A folder of blobs that is a link would have us write outside the ledger."""
+    for folder in folders:
+        if folder.is_symlink():
+            raise EvidenceError("UNSAFE_PATH", f"the blob folder {folder.name} is a symbolic link")
 
 
 def _sync(stream: BinaryIO) -> None:

@@ -136,9 +136,11 @@ class Ledger(Appending):
     def close(self) -> None:
         """Write the derived index, make the high-water file durable, close the files."""
         with self._commit_lock:
-            if self._key is not None and self._chain is not None and self._chain.size:
-                self._write_high_water(self._chain, durable=True)
-            self._close_files()
+            try:
+                if self._key is not None and self._chain is not None and self._chain.size:
+                    self._mark_durably(self._chain)
+            finally:
+                self._close_files()
 
     def _close_files(self) -> None:
         self._index.close()
@@ -167,7 +169,7 @@ class Ledger(Appending):
             note = seals.sign_seal(seals.Seal(self.origin, size, root), key)
             with self.store.transaction():
                 self.store.put_seal(size, note)
-            self._write_high_water(chain, durable=True)
+            self._mark_durably(chain)
             return note
 
 

@@ -18,9 +18,11 @@ from pysqlite3 import dbapi2 as sqlite
 
 from ledger.errors import EvidenceError
 from ledger.record import Record
-from ledger.store.sqlite import QUERIES, expected_objects, objects, quoted, sql
+from ledger.store.sqlite import QUERIES, connect, expected_objects, objects, sql
 
 FLUSH_RECORDS = 4096
+DAMAGED = (sqlite.Error, UnicodeDecodeError)
+"""What the library raises of a damaged file; the second where its message quotes bytes of the file."""
 
 
 @dataclass
@@ -146,7 +148,7 @@ class Index:
             return []
         try:
             rows: list[tuple[Any, ...]] = self._db.execute(QUERIES[query], values).fetchall()
-        except sqlite.DatabaseError as error:
+        except DAMAGED as error:
             raise EvidenceError("INDEX_STALE", f"the derived index is damaged: {error}") from error
         if any(type(row[0]) is not first for row in rows):
             raise EvidenceError("INDEX_STALE", "the derived index holds a value of another type")
@@ -158,12 +160,12 @@ class Index:
         if not _plain(path) or (not path.exists() and not writable):
             return
         mode = "rwc" if writable else "ro&immutable=1"
-        db = _connect(path, mode)
+        db = connect(path, mode)
         try:
             size, last_id = _read_head(db)
         except sqlite.OperationalError:
             db.close()  # another process holds it, or it cannot be read: do without
-        except (sqlite.DatabaseError, EvidenceError):
+        except (*DAMAGED, EvidenceError):
             db.close()
             if mode == "rwc":
                 path.unlink(missing_ok=True)
@@ -184,7 +186,7 @@ class IndexReader:
     def __init__(self, path: Path) -> None:
         if not path.is_file() or not _plain(path):
             raise EvidenceError("INDEX_STALE", "the derived index is not a regular file")
-        self._db = _connect(path, "ro" if os.access(path.parent, os.W_OK) else "ro&immutable=1")
+        self._db = connect(path, "ro" if os.access(path.parent, os.W_OK) else "ro&immutable=1")
         try:
             self.size, self.last_id = self._read_head()
         except EvidenceError:
@@ -202,7 +204,7 @@ class IndexReader:
             raise EvidenceError("INDEX_STALE", "the derived index is empty")
         try:
             return _read_head(self._db)
-        except sqlite.Error as error:
+        except DAMAGED as error:
             raise EvidenceError("INDEX_STALE", f"the derived index: {error}") from error
 
     def has_record(self, record: Record) -> bool:
@@ -228,7 +230,7 @@ class IndexReader:
     def _ask(self, query: str, *values: object) -> Any:
         try:
             row = self._db.execute(query, values).fetchone()
-        except sqlite.Error as error:
+        except DAMAGED as error:
             raise EvidenceError("INDEX_STALE", f"the derived index: {error}") from error
         return None if row is None else row[0]
 
@@ -237,12 +239,6 @@ def _plain(path: Path) -> bool:
     """Whether the file and what lies beside it under its name are regular files, where they are there."""
     beside = (path.with_name(path.name + suffix) for suffix in ("", "-journal", "-wal", "-shm"))
     return all(stat.S_ISREG(item.lstat().st_mode) for item in beside if os.path.lexists(item))
-
-
-def _connect(path: Path, mode: str) -> Any:
-    return sqlite.connect(
-        f"file:{quoted(path)}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False
-    )
 
 
 def _read_head(db: Any) -> tuple[int, bytes | None]:

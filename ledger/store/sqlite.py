@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from pysqlite3 import dbapi2 as sqlite
 
@@ -92,7 +93,8 @@ def translated(path: Path) -> Iterator[None]:
         if "disk is full" in str(error):
             raise UsageError("DISK_FULL", f"no space is left for {path.name}") from error
         raise EvidenceError("LEDGER_UNREADABLE", f"{path.name}: {error}") from error
-    except sqlite.Error as error:
+    except (sqlite.Error, UnicodeDecodeError) as error:
+        # the second where the library's own message quotes bytes of the file
         raise EvidenceError("LEDGER_UNREADABLE", f"{path.name}: {error}") from error
 
 
@@ -285,7 +287,10 @@ class SqliteStore:
 
 def objects(db: Connection) -> dict[tuple[str, str], str]:
     """The text of every table, index, view and trigger of a database, by kind and name."""
-    return {(kind, name): text for kind, name, text in db.execute(QUERIES["objects"])}
+    # in a hostile file each of the three may be of any type
+    return {
+        (str(kind), str(name)): str(text) for kind, name, text in db.execute(QUERIES["objects"])
+    }
 
 
 def expected_objects(script: str) -> dict[tuple[str, str], str]:
@@ -299,14 +304,21 @@ def expected_objects(script: str) -> dict[tuple[str, str], str]:
 
 
 def quoted(path: Path) -> str:
-    """A path as part of a `file:` URI."""
-    return str(path.absolute()).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+    """A path as part of a `file:` URI, whatever bytes its name has."""
+    return quote(os.fsencode(path.absolute()))
 
 
-def _connect(path: Path, mode: str) -> Connection:
+def connect(path: Path, mode: str) -> Connection:
+    """A connection in autocommit mode; text that is no UTF-8 is read as other text than ours, never as an error."""
     db = sqlite.connect(
         f"file:{quoted(path)}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False
     )
+    db.text_factory = lambda data: data.decode("utf-8", "replace")
+    return db
+
+
+def _connect(path: Path, mode: str) -> Connection:
+    db = connect(path, mode)
     db.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
     return db
 

@@ -33,6 +33,7 @@ class Attack:
         accepts: whether exit code 0 is right too: the input may be good after all.
         stdin: what the process reads.
         meddle: called while the process runs.
+        may_record: whether a call that ends in an error may have recorded what it was asked to.
         leaves: folders, relative to the case's, that must be as they were whatever the exit code.
     """
 
@@ -41,6 +42,7 @@ class Attack:
     accepts: bool = False
     stdin: bytes = b""
     meddle: Callable[[], None] | None = None
+    may_record: bool = False
     leaves: tuple[str, ...] = ("outside", "tmp")
 
 

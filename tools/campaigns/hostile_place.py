@@ -116,7 +116,8 @@ class Kept:
             for name, before in self.folders.items()
             if listing(place.folder / name) != before
         ]
-        if ended.code != 0 and "ledger" not in attack.leaves and size(place.ledger) != self.records:
+        refused = ended.code != 0 and not attack.may_record and self.records is not None
+        if refused and size(place.ledger) != self.records:
             found.append("a refused call left a record")
         found += [f"left half-written: {path.name}" for path in _leftovers(place)]
         return found

@@ -72,7 +72,9 @@ def new_files(rng: Random, place: Place) -> Attack:
     )
     words = rng.choice((("seal", "--out", target), ("key", "new", "--", target), ("init", "--origin", "a/b", "--", target)))
     bare = words[0] in {"key", "init"}
-    return Attack(words if bare else place.own(*words), accepts=True)
+    # a full device is found out by writing: the seal is then in the ledger, its copy is not
+    full = target == b"/dev/full"
+    return Attack(words if bare else place.own(*words), accepts=True, may_record=full)
 
 
 KINDS = {
