@@ -166,7 +166,13 @@ def stop(app: App, run_id: str, why: str) -> None:
 
 @run.command(example="evidence run logs 4f2a81 --lines 50")
 @click.argument("run_id", metavar="RUN")
-@click.option("--lines", type=click.IntRange(1), default=40, show_default=True, help="How many lines from the end.")
+@click.option(
+    "--lines",
+    type=click.IntRange(1),
+    default=40,
+    show_default=True,
+    help="How many lines from the end.",
+)
 @pass_app
 def logs(app: App, run_id: str, lines: int) -> None:
     """Show the end of a run's log."""

@@ -149,7 +149,9 @@ def _check_index(folder: Path, name: str, names: set[str]) -> None:
             raise EvidenceError("MODEL_UNSAFE", f"{name} has no map of weights", field=name)
     if astray:
         raise EvidenceError(
-            "MODEL_UNSAFE", f"{name} names {str(astray[0])[:80]!r}, no file of the folder", field=name
+            "MODEL_UNSAFE",
+            f"{name} names {str(astray[0])[:80]!r}, no file of the folder",
+            field=name,
         )
 
 
@@ -178,7 +180,9 @@ def _parameters(folder: Path, files: Iterable[FileEntry]) -> int:
         if file.path.endswith(".safetensors"):
             with open_regular(folder / file.path) as stream:
                 entries = read_header(stream)
-                _check_length(file, stream.tell() + max((entry.end for entry in entries), default=0))
+                _check_length(
+                    file, stream.tell() + max((entry.end for entry in entries), default=0)
+                )
                 total += sum(entry.elements for entry in entries)
     return total
 

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import itertools
 import subprocess
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from random import Random
 
 from campaigns import (
     hostile_data,
@@ -24,11 +22,11 @@ from campaigns import (
     hostile_settings,
     hostile_words,
 )
+from campaigns.hostile_bytes import Maker
 from campaigns.hostile_child import Attack, Ended, call, problems
-from campaigns.hostile_place import Base, Kept, Place
+from campaigns.hostile_place import Base, Kept
 from campaigns.report import Outcome, Settings
 
-Maker = Callable[[Random, Place], Attack]
 GROUPS: dict[str, dict[str, Maker]] = {
     "database": hostile_ledger.DATABASES,
     "files": hostile_ledger.FILES,
@@ -63,7 +61,9 @@ def run(settings: Settings) -> Outcome:
         _controls(base, settings.folder, outcome)
     cases = _chosen(settings)
     with ThreadPoolExecutor(settings.workers) as pool:
-        for done, judged in enumerate(pool.map(lambda item: _case(settings, base, *item), cases), 1):
+        for done, judged in enumerate(
+            pool.map(lambda item: _case(settings, base, *item), cases), 1
+        ):
             _count(outcome, judged)
             settings.progress(done, len(cases))
     return outcome
@@ -81,7 +81,9 @@ class Judged:
 
 def names() -> list[tuple[str, str]]:
     """(group, kind) of every attack, one of each group after the other."""
-    rounds = itertools.zip_longest(*([(group, kind) for kind in kinds] for group, kinds in GROUPS.items()))
+    rounds = itertools.zip_longest(
+        *([(group, kind) for kind in kinds] for group, kinds in GROUPS.items())
+    )
     return [name for several in rounds for name in several if name is not None]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
+from campaigns.hostile_child import Attack
 from campaigns.hostile_place import Place
 
 HUGE_BYTES = 5 << 30
@@ -27,6 +28,8 @@ ESCAPES = (
 """Text that a terminal obeys, that hides, or that looks like other text."""
 
 Special = Callable[[Path], None]
+Maker = Callable[[Random, Place], Attack]
+"""Makes one thing hostile and says what to call."""
 
 
 def mutated(rng: Random, data: bytes) -> bytes:
@@ -63,11 +66,16 @@ def sparse(path: Path) -> None:
     os.truncate(path, HUGE_BYTES)
 
 
+def empty(path: Path) -> None:
+    """Nothing at all."""
+    path.touch(0o600)
+
+
 SPECIALS: tuple[Special, ...] = (
     sparse,
-    os.mkfifo,
-    Path.mkdir,
-    lambda path: path.write_bytes(b"") and None,
+    lambda path: os.mkfifo(path, 0o600),
+    lambda path: path.mkdir(),
+    empty,
     lambda path: path.symlink_to("/dev/zero"),
     lambda path: path.symlink_to(path.parent.parent / "outside/canary"),
     lambda path: path.symlink_to(path),
@@ -78,5 +86,15 @@ SPECIALS: tuple[Special, ...] = (
 def odd_name(rng: Random, suffix: str) -> bytes:
     """A file name that is legal here and awkward anywhere else."""
     choices = [text.encode().replace(b"/", b"") for text in ESCAPES]
-    choices += [b"\xff\xfe", b"a\nb", b"-rf", b"C:\\x", b"..\\..\\x", b"%00", b"?mode=rw&x=", b"#a", b"'; --"]
+    choices += [
+        b"\xff\xfe",
+        b"a\nb",
+        b"-rf",
+        b"C:\\x",
+        b"..\\..\\x",
+        b"%00",
+        b"?mode=rw&x=",
+        b"#a",
+        b"'; --",
+    ]
     return rng.choice(choices).replace(b"\0", b"")[:200] + suffix.encode()

@@ -8,7 +8,7 @@ import os
 from random import Random
 from typing import Any
 
-from campaigns.hostile_bytes import BOM, ESCAPES, mutated, odd_name, special
+from campaigns.hostile_bytes import BOM, ESCAPES, Maker, mutated, odd_name, special
 from campaigns.hostile_child import Attack
 from campaigns.hostile_place import Place
 
@@ -68,7 +68,14 @@ def text(rng: Random, place: Place) -> Attack:
     row = _row(id=nasty[:100], metadata={nasty: nasty})
     row["messages"][0]["content"] = nasty + "?"
     path = place.put(odd_name(rng, ".jsonl"), json.dumps(row).encode())
-    words = ("data", "ingest", "--name", nasty.replace("\0", ""), "--licence", nasty.replace("\0", ""))
+    words = (
+        "data",
+        "ingest",
+        "--name",
+        nasty.replace("\0", ""),
+        "--licence",
+        nasty.replace("\0", ""),
+    )
     return Attack(place.own(*words, "--", bytes(path)), accepts=True)
 
 
@@ -79,14 +86,21 @@ def mark(rng: Random, place: Place) -> Attack:
 
 def many_lines(rng: Random, place: Place) -> Attack:
     """Millions of lines with nothing on them."""
-    return _ingest(place, rng.choice((b"\n", b"{\n", b"\r\n")) * rng.choice((10**6, 8 * 10**6)), accepts=False)
+    return _ingest(
+        place, rng.choice((b"\n", b"{\n", b"\r\n")) * rng.choice((10**6, 8 * 10**6)), accepts=False
+    )
 
 
 def packed(rng: Random, place: Place) -> Attack:
     """A compressed file that unpacks to a gigabyte: it is not unpacked."""
     bomb = gzip.compress(bytes(8 << 20), 9) * 20
     name = rng.choice((b"rows.jsonl.gz", b"rows.zip", b"rows.parquet", b"rows.jsonl"))
-    return _ingest(place, rng.choice((bomb, b"PAR1" + bomb + b"PAR1", b"PK\x03\x04" + bomb)), accepts=False, name=name)
+    return _ingest(
+        place,
+        rng.choice((bomb, b"PAR1" + bomb + b"PAR1", b"PK\x03\x04" + bomb)),
+        accepts=False,
+        name=name,
+    )
 
 
 def no_file(rng: Random, place: Place) -> Attack:
@@ -120,7 +134,7 @@ def changed(rng: Random, place: Place) -> Attack:
     return _ingest(place, mutated(rng, rows), accepts=True, name=odd_name(rng, ".jsonl"))
 
 
-KINDS = {
+KINDS: dict[str, Maker] = {
     "one-bad-line": one_bad_line,
     "only-bad-lines": only_bad_lines,
     "text": text,

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
 )
 
-from campaigns.hostile_bytes import BOM, mutated, odd_name, special
+from campaigns.hostile_bytes import BOM, Maker, mutated, odd_name, special
 from campaigns.hostile_child import Attack
 from campaigns.hostile_place import Place
 from campaigns.pem import encrypted_pem, pbkdf2, scrypt
@@ -72,12 +72,16 @@ def other_algorithm(rng: Random, place: Place) -> Attack:
 
 def iterations(rng: Random, place: Place) -> Attack:
     """A passphrase that takes days to try: PBKDF2 with up to 2^63 rounds."""
-    return _attack(rng, place, encrypted_pem(pbkdf2(rng.choice((2**31 - 1, 2**40, 2**63 - 1, -1, 0)))))
+    return _attack(
+        rng, place, encrypted_pem(pbkdf2(rng.choice((2**31 - 1, 2**40, 2**63 - 1, -1, 0))))
+    )
 
 
 def memory(rng: Random, place: Place) -> Attack:
     """A passphrase that takes gigabytes to try: scrypt."""
-    n, r, p = rng.choice(((2**24, 8, 1), (2**20, 64, 64), (2**62, 1, 1), (2**14, 2**20, 1), (16, 1, 2**30)))
+    n, r, p = rng.choice(
+        ((2**24, 8, 1), (2**20, 64, 64), (2**62, 1, 1), (2**14, 2**20, 1), (16, 1, 2**30))
+    )
     return _attack(rng, place, encrypted_pem(scrypt(n, r, p)))
 
 
@@ -112,7 +116,9 @@ def wrapped(rng: Random, place: Place) -> Attack:
 def open_to_others(rng: Random, place: Place) -> Attack:
     """A key that group or others may read."""
     key = Ed25519PrivateKey.from_private_bytes(rng.randbytes(32))
-    path = place.put("key.pem", key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    path = place.put(
+        "key.pem", key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    )
     path.chmod(rng.choice((0o640, 0o604, 0o666, 0o777)))
     return _use(rng, place, bytes(path))
 
@@ -128,7 +134,7 @@ def name(rng: Random, place: Place) -> Attack:
     return _use(rng, place, b"input/" + odd_name(rng, ".pem"), accepts=True)
 
 
-KINDS = {
+KINDS: dict[str, Maker] = {
     "other-algorithm": other_algorithm,
     "iterations": iterations,
     "memory": memory,

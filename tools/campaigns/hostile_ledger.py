@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
 from pysqlite3 import dbapi2 as sqlite
 
-from campaigns.hostile_bytes import ESCAPES, HUGE_BYTES, SPECIALS, mutated, odd_name
+from campaigns.hostile_bytes import ESCAPES, HUGE_BYTES, SPECIALS, Maker, mutated, odd_name
 from campaigns.hostile_child import Attack
 from campaigns.hostile_place import Place
 from ledger.book import DATABASE, INDEX
@@ -73,8 +72,10 @@ _SCHEMA = (
     "UPDATE sqlite_master SET tbl_name = 'seals' WHERE name = 'records'",
     "INSERT INTO sqlite_master VALUES ('table', 'z', 'z', 0, 'CREATE VIRTUAL TABLE z USING zipfile(''/etc/passwd'')')",
     "INSERT INTO sqlite_master VALUES (x'ff', x'ff', 1, 1, 1)",
-    "INSERT INTO sqlite_master SELECT 'view', 'v' || value, 'x', 0, 'CREATE VIEW v' || value || ' AS SELECT 1' "
-    "FROM (WITH RECURSIVE c(value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM c LIMIT 9000) SELECT * FROM c)",
+    (
+        "INSERT INTO sqlite_master SELECT 'view', 'v' || value, 'x', 0, 'CREATE VIEW v' || value || ' AS SELECT 1' "
+        "FROM (WITH RECURSIVE c(value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM c LIMIT 9000) SELECT * FROM c)"
+    ),
 )
 _PRAGMAS = (
     "application_id = 1",
@@ -88,7 +89,9 @@ def objects(rng: Random, place: Place) -> Attack:
     """Views, triggers, virtual tables, generated columns and indexes that a ledger does not have."""
     statement = rng.choice(_OBJECTS)
     _script(place.stranger / DATABASE, statement)
-    return _read(rng, place, accepts=statement == "ANALYZE")  # statistics are SQLite's own and change no answer
+    return _read(
+        rng, place, accepts=statement == "ANALYZE"
+    )  # statistics are SQLite's own and change no answer
 
 
 def schema(rng: Random, place: Place) -> Attack:
@@ -107,7 +110,10 @@ def pragmas(rng: Random, place: Place) -> Attack:
 def rows(rng: Random, place: Place) -> Attack:
     """Rows of other types, sizes and places, written past the guards."""
     path = place.stranger / DATABASE
-    drops = [f"DROP TRIGGER {name}" for name in ("records_append", "records_no_update", "records_no_delete")]
+    drops = [
+        f"DROP TRIGGER {name}"
+        for name in ("records_append", "records_no_update", "records_no_delete")
+    ]
     change = rng.choice(
         (
             "INSERT INTO records VALUES (9223372036854775807, zeroblob(32), NULL, zeroblob(64), x'00')",
@@ -155,7 +161,13 @@ def page_counts(rng: Random, place: Place) -> Attack:
     path = place.stranger / DATABASE
     data = bytearray(path.read_bytes())
     offset, value = rng.choice(
-        ((28, b"\xff\xff\xff\xff"), (16, b"\x00\x00"), (16, b"\x02\x00"), (32, b"\x00\x00\x00\x02"), (36, b"\xff" * 4))
+        (
+            (28, b"\xff\xff\xff\xff"),
+            (16, b"\x00\x00"),
+            (16, b"\x02\x00"),
+            (32, b"\x00\x00\x00\x02"),
+            (36, b"\xff" * 4),
+        )
     )
     data[offset : offset + len(value)] = value
     path.write_bytes(data)
@@ -175,7 +187,11 @@ def no_database(rng: Random, place: Place) -> Attack:
 def beside(rng: Random, place: Place) -> Attack:
     """A journal or log beside the database that is not its own."""
     suffix = rng.choice(("-wal", "-shm", "-journal"))
-    magic = {"-wal": b"\x37\x7f\x06\x82", "-shm": b"", "-journal": b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"}[suffix]
+    magic = {
+        "-wal": b"\x37\x7f\x06\x82",
+        "-shm": b"",
+        "-journal": b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7",
+    }[suffix]
     data = magic + rng.choice((rng.randbytes(5000), b"\xff" * 40_000, bytes(40_000)))
     (place.stranger / f"{DATABASE}{suffix}").write_bytes(data)
     return Attack(place.theirs(*rng.choice(READS)), accepts=True)
@@ -196,7 +212,15 @@ def index(rng: Random, place: Place) -> Attack:
             _script(path, rng.choice(_LIES))
         case _:
             path.write_bytes(b"SQLite format 3\0" + rng.randbytes(5000))
-    words = rng.choice((("log",), ("verify",), ("show", "@0"), ("log", "--kind", "key.enrolled"), ("note", "@0", "x")))
+    words = rng.choice(
+        (
+            ("log",),
+            ("verify",),
+            ("show", "@0"),
+            ("log", "--kind", "key.enrolled"),
+            ("note", "@0", "x"),
+        )
+    )
     return Attack(place.own(*words), accepts=True)
 
 
@@ -205,8 +229,10 @@ _LIES = (
     "UPDATE indexed SET size = -1",
     "UPDATE indexed SET last_id = zeroblob(32)",
     "UPDATE ids SET seq = 9223372036854775807",
-    "INSERT INTO kinds SELECT 'key.enrolled', value FROM (WITH RECURSIVE c(value) AS "
-    "(SELECT 10 UNION ALL SELECT value + 1 FROM c LIMIT 200000) SELECT * FROM c)",
+    (
+        "INSERT INTO kinds SELECT 'key.enrolled', value FROM (WITH RECURSIVE c(value) AS "
+        "(SELECT 10 UNION ALL SELECT value + 1 FROM c LIMIT 200000) SELECT * FROM c)"
+    ),
     "DELETE FROM indexed",
     "DELETE FROM ids",
 )
@@ -251,12 +277,18 @@ def high_water(rng: Random, place: Place) -> Attack:
     found = next(place.state.glob("*.json"))
     path = found.with_suffix(rng.choice((".json", ".lock", ".tmp")))
     if rng.random() < 0.5 and path.suffix == ".json":
-        path.write_bytes(rng.choice((mutated(rng, path.read_bytes()), b"[" * 100_000, b"{}", b"\xff" * 5000)))
+        path.write_bytes(
+            rng.choice((mutated(rng, path.read_bytes()), b"[" * 100_000, b"{}", b"\xff" * 5000))
+        )
     else:
         path.unlink(missing_ok=True)
         SPECIALS[rng.randrange(1, len(SPECIALS))](path)
     words = rng.choice((("note", "@0", "words"), ("verify",), ("seal",)))
-    return Attack(place.own(*words), accepts=True, leaves=("outside", "tmp", "ledger") if words[0] == "verify" else ("outside", "tmp"))
+    return Attack(
+        place.own(*words),
+        accepts=True,
+        leaves=("outside", "tmp", "ledger") if words[0] == "verify" else ("outside", "tmp"),
+    )
 
 
 def run_log(rng: Random, place: Place) -> Attack:
@@ -270,7 +302,9 @@ def run_log(rng: Random, place: Place) -> Attack:
         rng.choice(SPECIALS)(path)
     else:
         path.write_bytes(rng.choice(ESCAPES).encode() * 3 + b"\xff\n" * 9)
-    return Attack(place.theirs("run", "logs", "sha256:" + run[1].hex()), accepts=True, leaves=_STRANGER)
+    return Attack(
+        place.theirs("run", "logs", "sha256:" + run[1].hex()), accepts=True, leaves=_STRANGER
+    )
 
 
 def folder(rng: Random, place: Place) -> Attack:
@@ -278,14 +312,13 @@ def folder(rng: Random, place: Place) -> Attack:
     words = rng.choice(READS[2:])
     if rng.random() < 0.5:
         name = bytes(place.input) + b"/" + odd_name(rng, "")
-        os.rename(bytes(place.stranger), name)
+        place.stranger.rename(os.fsdecode(name))
         return Attack(("--ledger", name, *words), accepts=True)
     path = place.input / "ledger"
     SPECIALS[rng.randrange(len(SPECIALS))](path)
     return Attack(("--ledger", str(path), *rng.choice(READS)))
 
 
-Maker = Callable[[Random, Place], Attack]
 DATABASES: dict[str, Maker] = {
     "objects": objects,
     "schema": schema,

@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from campaigns.hostile_bytes import BOM, ESCAPES, mutated, odd_name, special
+from campaigns.hostile_bytes import BOM, ESCAPES, Maker, mutated, odd_name, special
 from campaigns.hostile_child import Attack
 from campaigns.hostile_place import Place
 
@@ -71,7 +71,9 @@ def header_length(rng: Random, place: Place) -> Attack:
 
 def offsets(rng: Random, place: Place) -> Attack:
     """Tensors that overlap, leave gaps, run backwards or go beyond the end."""
-    first = rng.choice(([0, 8], [8, 24], [16, 0], [-16, 0], [0, 2**63], [0.0, 16.0], [True, 17], [0], "x"))
+    first = rng.choice(
+        ([0, 8], [8, 24], [16, 0], [-16, 0], [0, 2**63], [0.0, 16.0], [True, 17], [0], "x")
+    )
     header = {"a": {**TENSOR, "data_offsets": first}, "w": TENSOR}
     return _with_weights(place, safetensors(header))
 
@@ -85,7 +87,17 @@ def types(rng: Random, place: Place) -> Attack:
 def shapes(rng: Random, place: Place) -> Attack:
     """Shapes whose product is astronomic, negative, or takes for ever to multiply."""
     shape = rng.choice(
-        ([2**63, 2**63], [-2, -2], [2**53, 0], [2] * 62, [1.5], [True], [2**60] * 300_000, "4", [10**30])
+        (
+            [2**63, 2**63],
+            [-2, -2],
+            [2**53, 0],
+            [2] * 62,
+            [1.5],
+            [True],
+            [2**60] * 300_000,
+            "4",
+            [10**30],
+        )
     )
     return _with_weights(place, safetensors({"w": {**TENSOR, "shape": shape}}))
 
@@ -93,7 +105,9 @@ def shapes(rng: Random, place: Place) -> Attack:
 def consistent_lie(rng: Random, place: Place) -> Attack:
     """A header that fits itself and claims exabytes that the file does not have."""
     size = rng.choice((2**20, 2**40, 2**60))
-    return _with_weights(place, safetensors({"w": {"dtype": "U8", "shape": [size], "data_offsets": [0, size]}}))
+    return _with_weights(
+        place, safetensors({"w": {"dtype": "U8", "shape": [size], "data_offsets": [0, size]}})
+    )
 
 
 def names(rng: Random, place: Place) -> Attack:
@@ -113,7 +127,16 @@ def names(rng: Random, place: Place) -> Attack:
 def header_json(rng: Random, place: Place) -> Attack:
     """A header that is no object, nests without end, or is no JSON."""
     header = rng.choice(
-        (b"[" * 100_000, b'{"a":' * 100_000, b"[]", b"null", b"\xff" * 50, b'{"w":1}', b'{"w":{}}', BOM + b"{}")
+        (
+            b"[" * 100_000,
+            b'{"a":' * 100_000,
+            b"[]",
+            b"null",
+            b"\xff" * 50,
+            b'{"w":1}',
+            b'{"w":{}}',
+            BOM + b"{}",
+        )
     )
     return _with_weights(place, safetensors(header))
 
@@ -127,7 +150,9 @@ def cut(rng: Random, place: Place) -> Attack:
 def unpickled(rng: Random, place: Place) -> Attack:
     """A pickle that runs a command: refused by its name, never loaded."""
     data = pickle.dumps(_Runs(place.outside / "ran"))
-    name = rng.choice(("pytorch_model.bin", "a.pt", "b.PTH", "deep/x.pkl", "c.ckpt", "w.PICKLE", "m.py"))
+    name = rng.choice(
+        ("pytorch_model.bin", "a.pt", "b.PTH", "deep/x.pkl", "c.ckpt", "w.PICKLE", "m.py")
+    )
     return _add(place, _folder(place, **{name: data}))
 
 
@@ -159,13 +184,17 @@ def configuration(rng: Random, place: Place) -> Attack:
 
 def tokenizer_configuration(rng: Random, place: Place) -> Attack:
     """A tokenizer's configuration that is no object, deep, or huge."""
-    data = rng.choice((b"[]", b"1", b"null", b"[" * 100_000, b"{" * 9, BOM + b"{}", b"\xff", b" " * (80 << 20)))
+    data = rng.choice(
+        (b"[]", b"1", b"null", b"[" * 100_000, b"{" * 9, BOM + b"{}", b"\xff", b" " * (80 << 20))
+    )
     return _add(place, _folder(place, **{"tokenizer_config.json": data}))
 
 
 def index_leads_out(rng: Random, place: Place) -> Attack:
     """An index of shards that names a file outside the folder, or that is no index."""
-    target = rng.choice(("../secret.safetensors", "/etc/passwd", "..\\x", "C:\\x", "absent.safetensors", "a\0b"))
+    target = rng.choice(
+        ("../secret.safetensors", "/etc/passwd", "..\\x", "C:\\x", "absent.safetensors", "a\0b")
+    )
     place.put("secret.safetensors", safetensors({"w": TENSOR}))
     data = rng.choice(
         (
@@ -217,7 +246,7 @@ def folder_name(rng: Random, place: Place) -> Attack:
     """A good model in a folder with an awkward name."""
     folder = _folder(place)
     renamed = bytes(place.input) + b"/" + odd_name(rng, "")
-    os.rename(bytes(folder), renamed)
+    folder.rename(os.fsdecode(renamed))
     return _add(place, renamed, accepts=True)
 
 
@@ -244,7 +273,7 @@ def changed(rng: Random, place: Place) -> Attack:
     return _add(place, _folder(place, **{name: mutated(rng, good[name])}), accepts=True)
 
 
-KINDS = {
+KINDS: dict[str, Maker] = {
     "header-length": header_length,
     "offsets": offsets,
     "types": types,

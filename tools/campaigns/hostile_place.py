@@ -60,11 +60,19 @@ class Place:
 
     def own(self, *words: str | bytes | Path) -> tuple[str | bytes, ...]:
         """A call's words with the user's ledger named."""
-        return ("--ledger", str(self.ledger), *(w if isinstance(w, bytes) else str(w) for w in words))
+        return (
+            "--ledger",
+            str(self.ledger),
+            *(w if isinstance(w, bytes) else str(w) for w in words),
+        )
 
     def theirs(self, *words: str | bytes | Path) -> tuple[str | bytes, ...]:
         """A call's words with the stranger's ledger named."""
-        return ("--ledger", str(self.stranger), *(w if isinstance(w, bytes) else str(w) for w in words))
+        return (
+            "--ledger",
+            str(self.stranger),
+            *(w if isinstance(w, bytes) else str(w) for w in words),
+        )
 
     def put(self, name: str | bytes, data: bytes) -> Path:
         """A hostile file."""

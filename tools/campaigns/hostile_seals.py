@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from campaigns.hostile_bytes import BOM, ESCAPES, mutated, odd_name, special
+from campaigns.hostile_bytes import BOM, ESCAPES, Maker, mutated, odd_name, special
 from campaigns.hostile_child import Attack
 from campaigns.hostile_place import ORIGIN, Place
 from ledger import proofs
@@ -44,7 +44,9 @@ def proof_changed(rng: Random, place: Place) -> Attack:
     """A proof with one byte changed: some other record, place, path or seal."""
     _, proof = _own(place)
     spot = rng.randrange(len(proof))
-    return _proof(rng, place, proof[:spot] + bytes((proof[spot] ^ 1 << rng.randrange(8),)) + proof[spot + 1 :])
+    return _proof(
+        rng, place, proof[:spot] + bytes((proof[spot] ^ 1 << rng.randrange(8),)) + proof[spot + 1 :]
+    )
 
 
 def form(rng: Random, place: Place) -> Attack:
@@ -93,7 +95,7 @@ def keys(rng: Random, place: Place) -> Attack:
     return Attack(place.own("prove", "--check", path, *options))
 
 
-KINDS = {
+KINDS: dict[str, Maker] = {
     "seal-changed": seal_changed,
     "proof-changed": proof_changed,
     "form": form,

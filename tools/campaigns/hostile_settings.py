@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from campaigns.hostile_bytes import BOM, ESCAPES, mutated, odd_name, special
+from campaigns.hostile_bytes import BOM, ESCAPES, Maker, mutated, odd_name, special
 from campaigns.hostile_child import Attack
 from campaigns.hostile_place import Place
 from runners.cli.policy import TEMPLATE
@@ -51,8 +51,12 @@ def deep_json(rng: Random, place: Place) -> Attack:
 
 def numbers(rng: Random, place: Place) -> Attack:
     """Numbers with a million digits, infinities, NaN, minus zero."""
-    number = rng.choice(("9" * DIGITS, "9" * 400, "1e400", "nan", "-inf", "0x" + "f" * 5000, "-0.0"))
-    name = rng.choice(("steps", "learning_rate", "lora_dropout", "max_gradient_norm", "alpha", "seeds"))
+    number = rng.choice(
+        ("9" * DIGITS, "9" * 400, "1e400", "nan", "-inf", "0x" + "f" * 5000, "-0.0")
+    )
+    name = rng.choice(
+        ("steps", "learning_rate", "lora_dropout", "max_gradient_norm", "alpha", "seeds")
+    )
     return _attack(rng, place, f'split = "@5"\nmodel = "@6"\n{name} = {number}\n'.encode())
 
 
@@ -108,7 +112,9 @@ def encoding(rng: Random, place: Place) -> Attack:
 def large(rng: Random, place: Place) -> Attack:
     """A hundred megabytes, of comment or of nothing."""
     what = rng.choice(sorted(COMMANDS))
-    path = place.put("config" + rng.choice((".toml", ".json")), rng.choice((b"#", b" ", b"\n")) * (100 << 20))
+    path = place.put(
+        "config" + rng.choice((".toml", ".json")), rng.choice((b"#", b" ", b"\n")) * (100 << 20)
+    )
     return Attack(place.own(*COMMANDS[what], path))
 
 
@@ -133,7 +139,7 @@ def changed(rng: Random, place: Place) -> Attack:
     return Attack(place.own(*COMMANDS[what], b"--", bytes(path)), accepts=what == "policy")
 
 
-KINDS = {
+KINDS: dict[str, Maker] = {
     "deep": deep,
     "deep-json": deep_json,
     "numbers": numbers,

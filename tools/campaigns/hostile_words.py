@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from random import Random
 
-from campaigns.hostile_bytes import ESCAPES, odd_name
+from campaigns.hostile_bytes import ESCAPES, Maker, odd_name
 from campaigns.hostile_child import Attack, Word
 from campaigns.hostile_place import Place
 
 _RAW = (b"\xff\xfe", b"\xed\xa0\x80", b"a\nb", b"\x1b[2J", b"../../etc/passwd", b"x" * 100_000, b"")
-_VARIABLES = ("EVIDENCE_LEDGER", "EVIDENCE_KEY", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "HOME", "EVIDENCE_MODELS")
+_VARIABLES = (
+    "EVIDENCE_LEDGER",
+    "EVIDENCE_KEY",
+    "XDG_STATE_HOME",
+    "XDG_CONFIG_HOME",
+    "HOME",
+    "EVIDENCE_MODELS",
+)
 
 
 def _word(rng: Random) -> bytes:
@@ -58,7 +65,9 @@ def recorded(rng: Random, place: Place) -> Attack:
 
 def variables(rng: Random, place: Place) -> Attack:
     """An environment variable that leads to no folder, to a device, or to an odd name."""
-    value = rng.choice(("/dev/null", "/dev/zero", "relative", "/proc/self", "\x1b[2J", "/", "\udcff", ""))
+    value = rng.choice(
+        ("/dev/null", "/dev/zero", "relative", "/proc/self", "\x1b[2J", "/", "\udcff", "")
+    )
     name = rng.choice(_VARIABLES)
     words = rng.choice((("log",), ("note", "@0", "x"), ("key", "list"), ("verify",)))
     plain = words if name == "EVIDENCE_LEDGER" else place.own(*words)
@@ -68,16 +77,28 @@ def variables(rng: Random, place: Place) -> Attack:
 def new_files(rng: Random, place: Place) -> Attack:
     """Files that a command is asked to make where there is something, or nothing may be."""
     target = rng.choice(
-        (b"/dev/full", b"/proc/x", bytes(place.ledger), b"absent/deep/x", bytes(place.input) + b"/" + odd_name(rng, ""))
+        (
+            b"/dev/full",
+            b"/proc/x",
+            bytes(place.ledger),
+            b"absent/deep/x",
+            bytes(place.input) + b"/" + odd_name(rng, ""),
+        )
     )
-    words = rng.choice((("seal", "--out", target), ("key", "new", "--", target), ("init", "--origin", "a/b", "--", target)))
+    words = rng.choice(
+        (
+            ("seal", "--out", target),
+            ("key", "new", "--", target),
+            ("init", "--origin", "a/b", "--", target),
+        )
+    )
     bare = words[0] in {"key", "init"}
     # a full device is found out by writing: the seal is then in the ledger, its copy is not
     full = target == b"/dev/full"
     return Attack(words if bare else place.own(*words), accepts=True, may_record=full)
 
 
-KINDS = {
+KINDS: dict[str, Maker] = {
     "arguments": arguments,
     "recorded": recorded,
     "variables": variables,

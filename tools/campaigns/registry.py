@@ -38,5 +38,10 @@ CAMPAIGNS = {
             "campaigns.hostile",
             "crafted files and words end in one clear error, bounded, with nothing left behind",
         ),
+        Campaign(
+            "fuzz",
+            "campaigns.fuzz",
+            "no bytes make a parser raise, hang or grow; what is read is written back the same",
+        ),
     )
 }

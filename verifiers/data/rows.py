@@ -165,9 +165,7 @@ def iterate_rows(
             yield Accepted(number, row, digest)
 
 
-def _iterate_sources(
-    contents: Iterable[bytes], *, several: bool
-) -> Iterator[Accepted | Rejected]:
+def _iterate_sources(contents: Iterable[bytes], *, several: bool) -> Iterator[Accepted | Rejected]:
     ids: set[str] = set()
     digests: set[str] = set()
     for place, content in enumerate(contents):
