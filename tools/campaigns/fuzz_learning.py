@@ -7,6 +7,8 @@ import json
 import math
 from typing import Any
 
+from desk_world import GIVE_BACK, SWAP, desk_case
+
 from campaigns.fuzz_oracle import Parts, expect, refusals
 from campaigns.hostile_models import TENSOR, safetensors
 from ledger import canonical
@@ -212,10 +214,8 @@ def _calls() -> list[bytes]:
 
 
 def _cases() -> list[bytes]:
-    order = {"order_id": "#W1", "status": "pending", "items": [{"item_id": "1", "name": "x", "price": 1.0}]}
-    call = {"tool": "cancel", "arguments": {"reason": "no longer needed"}}
-    case = {**_chat(), "kind": "desk", "family": "cancel", "rules": ["r"], "order": order, "request": "x"}
-    return [json.dumps({**case, "wanted": call, "expected": call, "twin": None}).encode()]
+    cases = (desk_case(), desk_case(wanted=SWAP), desk_case(wanted=GIVE_BACK))
+    return [json.dumps(case).encode() for case in cases]
 
 
 def _messages() -> list[bytes]:

@@ -38,7 +38,7 @@ GROUPS: dict[str, dict[str, Maker]] = {
     "words": hostile_words.KINDS,
 }
 FULL_ROUNDS = 30
-SLICE_CASES = 32
+SLICE_CASES = 24
 CONTROLS: dict[str, tuple[str, ...]] = {
     "verify": ("verify", "--level", "blobs"),
     "note": ("note", "@0", "words"),

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from campaigns.report import ROOT
 
+PROGRAM: tuple[str, ...] = (sys.executable, "-P", "-m", "runners.cli.main")
 MEMORY_BYTES = 2 << 30
 CPU_S = 20
 WALL_S = 120
@@ -57,9 +58,8 @@ class Ended:
 
 def call(attack: Attack, folder: Path, memory_bytes: int = MEMORY_BYTES) -> Ended:
     """Make the call with the case's own home, bounded in memory, processor time and file size."""
-    program = (sys.executable, "-P", "-m", "runners.cli.main")
     with subprocess.Popen(
-        [os.fsencode(word) for word in (*program, *attack.words)],
+        [os.fsencode(word) for word in (*PROGRAM, *attack.words)],
         cwd=folder,
         env=environment(folder) | dict(attack.environment),
         stdin=subprocess.PIPE,

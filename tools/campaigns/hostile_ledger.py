@@ -249,7 +249,7 @@ def blobs(rng: Random, place: Place) -> Attack:
             SPECIALS[rng.randrange(len(SPECIALS))](victim)
         case 1:
             victim.chmod(0o600)
-            os.truncate(victim, HUGE_BYTES >> 3)
+            os.truncate(victim, HUGE_BYTES >> 5)
         case 2:
             victim.chmod(0o600)
             victim.write_bytes(mutated(rng, victim.read_bytes() or b"x"))
