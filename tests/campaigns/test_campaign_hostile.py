@@ -54,7 +54,10 @@ def test_a_program_that_takes_everything_is_caught(tmp_path, monkeypatch):
         ("import sys; sys.exit(2)", "0 errors instead of one"),
         ("import sys; print('\\x1b[2J'); sys.exit('error: x')", "raw characters on stdout"),
         ("import sys; sys.exit('error: \\u202ex')", "raw characters on stderr"),
-        ("import sys; sys.stdout.buffer.write(b'\\xff'); sys.exit('error: x')", "stdout is no UTF-8"),
+        (
+            "import sys; sys.stdout.buffer.write(b'\\xff'); sys.exit('error: x')",
+            "stdout is no UTF-8",
+        ),
         ("import sys; sys.exit('error: ' + 'x' * 100_000)", "bytes on stderr"),
         ("import os; os.kill(os.getpid(), 9)", "ended by signal 9"),
         ("bytearray(4 << 30)", "a traceback"),
@@ -88,4 +91,7 @@ def test_what_is_written_outside_or_left_half_written_is_found(tmp_path):
     assert kept.problems(place, refused, attack) == []
     (place.outside / "new").write_bytes(b"x")
     (place.ledger / "blobs/.new-1").write_bytes(b"x")
-    assert kept.problems(place, refused, attack) == ["outside was changed", "left half-written: .new-1"]
+    assert kept.problems(place, refused, attack) == [
+        "outside was changed",
+        "left half-written: .new-1",
+    ]

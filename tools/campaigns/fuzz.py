@@ -54,7 +54,8 @@ def run(settings: Settings) -> Outcome:
     seconds = shares(names, (FULL_S if settings.full else SLICE_S) * settings.workers)
     with ThreadPoolExecutor(settings.workers) as pool:
         jobs = [
-            pool.submit(fuzz, python, name, TARGETS[name], seconds[name], settings) for name in names
+            pool.submit(fuzz, python, name, TARGETS[name], seconds[name], settings)
+            for name in names
         ]
         for done, job in enumerate(jobs, 1):
             _count(outcome, names.index(job.result().name), job.result())
@@ -75,10 +76,19 @@ def make_environment() -> Path:
         RuntimeError: it cannot be made, perhaps for want of a wheel for this Python.
     """
     folder, requirement = ENVIRONMENT
-    command = [sys.executable, "tools/environment.py", "--folder", folder, "--requirement", requirement]
+    command = [
+        sys.executable,
+        "tools/environment.py",
+        "--folder",
+        folder,
+        "--requirement",
+        requirement,
+    ]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:
-        message = f"the fuzzer cannot be installed from {requirement} for Python {sys.version.split()[0]}"
+        message = (
+            f"the fuzzer cannot be installed from {requirement} for Python {sys.version.split()[0]}"
+        )
         raise RuntimeError(message)
     return Path(done.stdout.strip())
 
@@ -101,7 +111,16 @@ def fuzz(
         f"-artifact_prefix={found}/",
         "-print_final_stats=1",
     ]
-    command = [str(python), "-P", "-m", "campaigns.fuzz_target", module, name, *options, str(corpus)]
+    command = [
+        str(python),
+        "-P",
+        "-m",
+        "campaigns.fuzz_target",
+        module,
+        name,
+        *options,
+        str(corpus),
+    ]
     with (settings.folder / f"{name}.log").open("wb") as log:
         try:
             code = subprocess.run(

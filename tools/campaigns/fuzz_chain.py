@@ -47,7 +47,13 @@ class Program:
 @lru_cache(maxsize=1)
 def _good() -> tuple[tuple[Row, ...], tuple[tuple[int, bytes], ...]]:
     world = World()
-    for kind in ("note.added", "policy.declared", "source.ingested", "model.registered", "key.revoked"):
+    for kind in (
+        "note.added",
+        "policy.declared",
+        "source.ingested",
+        "model.registered",
+        "key.revoked",
+    ):
         world.need(kind)
     note = world.seal()
     rows = tuple(
@@ -151,4 +157,11 @@ def _set(program: Program, value: Any) -> None:
 
 def seeds() -> list[bytes]:
     """Programs that reach each operation."""
-    return [b"", *(bytes((0, place, 0, kind, 0, 7, 0, 3, 0, 1, 0, 2)) for place in range(9) for kind in range(10))]
+    return [
+        b"",
+        *(
+            bytes((0, place, 0, kind, 0, 7, 0, 3, 0, 1, 0, 2))
+            for place in range(9)
+            for kind in range(10)
+        ),
+    ]

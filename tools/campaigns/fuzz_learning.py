@@ -37,7 +37,10 @@ def check_rows(data: bytes) -> None:
     with refusals():
         parsed = parse_sources([data], several=False)
         again = parse_rows([rows_bytes(parsed.rows)])
-        expect((again.rows, again.digests, again.rejects) == (parsed.rows, parsed.digests, []), "other rows")
+        expect(
+            (again.rows, again.digests, again.rejects) == (parsed.rows, parsed.digests, []),
+            "other rows",
+        )
         lines = data.removeprefix(MARK).split(b"\n")
         count = len(lines) - (not lines[-1])
         expect(len(parsed.rows) + len(parsed.rejects) == count, "a line without a verdict")
@@ -81,7 +84,10 @@ def check_verdict(data: bytes) -> None:
     verdict = json_verdicts.parse(text, asked)
     expect(verdict is None or tuple(verdict) == asked, "other checks")
     attempts = text.split("\0")
-    expect(isinstance(json_verdicts.read_attempts(attempts, asked), dict | str), "no verdict and no reason")
+    expect(
+        isinstance(json_verdicts.read_attempts(attempts, asked), dict | str),
+        "no verdict and no reason",
+    )
 
 
 def check_rubric(data: bytes) -> None:
@@ -147,7 +153,9 @@ def check_settings(data: bytes) -> None:
             try:
                 settings = model.from_values(value)
             except UsageError as error:
-                expect(error.code in {"SETTING_INVALID", "SETTING_UNKNOWN"}, f"refused as {error.code}")
+                expect(
+                    error.code in {"SETTING_INVALID", "SETTING_UNKNOWN"}, f"refused as {error.code}"
+                )
             else:
                 effective = canonical.decode(canonical.encode(settings.effective()))
                 expect(model.from_values(effective) == settings, "other settings")
@@ -176,7 +184,9 @@ def _tool_turns() -> list[dict[str, Any]]:
 
 def _rows() -> list[bytes]:
     rows = [_chat(), _chat(id="u", messages=_tool_turns()), _chat(split="test")]
-    return [json.dumps(row).encode() + b"\n" for row in rows] + [MARK + json.dumps(_chat()).encode()]
+    return [json.dumps(row).encode() + b"\n" for row in rows] + [
+        MARK + json.dumps(_chat()).encode()
+    ]
 
 
 def _chats() -> list[bytes]:
@@ -202,7 +212,10 @@ def _rubrics() -> list[bytes]:
 
 
 def _replies() -> list[bytes]:
-    return [b"It costs $12.50, not 3 percent.\nThe fee is 12.50 and never waived.", "\u0663 \u00bd \u216b\n1,000".encode()]
+    return [
+        b"It costs $12.50, not 3 percent.\nThe fee is 12.50 and never waived.",
+        "\u0663 \u00bd \u216b\n1,000".encode(),
+    ]
 
 
 def _calls() -> list[bytes]:
@@ -225,7 +238,12 @@ def _messages() -> list[bytes]:
 
 def _settings() -> list[bytes]:
     full = canonical.encode(SftSettings().effective())
-    return [full, b"steps = 3\nlearning_rate = 1e-3\nlora_targets = ['q_proj']\n", TEMPLATE.encode(), MARK + b"seed = 1"]
+    return [
+        full,
+        b"steps = 3\nlearning_rate = 1e-3\nlora_targets = ['q_proj']\n",
+        TEMPLATE.encode(),
+        MARK + b"seed = 1",
+    ]
 
 
 TARGETS: dict[str, Parts] = {

@@ -7,8 +7,8 @@ import shutil
 import tempfile
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
-from duckdb import DuckDBPyConnection
 from world import ORIGIN, World, key, row_of
 
 from campaigns import fuzz_chain
@@ -29,7 +29,13 @@ from ledger.store.sqlite import FIRST_SEQ, SqliteStore
 def world() -> World:
     """A small ledger: the first kinds, a snapshot, a model, a plan."""
     made = World(staffed=False)
-    for kind in ("note.added", "policy.declared", "source.ingested", "snapshot.recorded", "model.registered"):
+    for kind in (
+        "note.added",
+        "policy.declared",
+        "source.ingested",
+        "snapshot.recorded",
+        "model.registered",
+    ):
         made.need(kind)
     return made
 
@@ -47,14 +53,19 @@ def check_canonical(data: bytes) -> None:
     with refusals():
         canonical.loads(data)
     with refusals():
-        expect(canonical.encode(canonical.decode(data)) == data, "another encoding of the same value")
+        expect(
+            canonical.encode(canonical.decode(data)) == data, "another encoding of the same value"
+        )
 
 
 def check_record(data: bytes) -> None:
     """An entry that parses is what its fields build, and its body is its model's or refused."""
     with refusals():
         found = record.parse(data[64:], data[:64])
-        fields = {name: getattr(found, name) for name in ("ledger", "seq", "prev", "kind", "schema", "time")}
+        fields = {
+            name: getattr(found, name)
+            for name in ("ledger", "seq", "prev", "kind", "schema", "time")
+        }
         built = record.build_entry(
             **fields, actor=found.actor, refs=found.refs, body=found.body, statement=found.statement
         )
@@ -101,7 +112,9 @@ def check_seal(data: bytes) -> None:
         opened = seals.open_seal(data, ORIGIN, [key("writer").public])
         expect(opened.text().encode() in _signed_heads(), "a seal that nobody signed")
     with refusals():
-        seals.cosignatures(data, [notes.VerifierKey("w", notes.COSIGNATURE, key("reviewer").public)])
+        seals.cosignatures(
+            data, [notes.VerifierKey("w", notes.COSIGNATURE, key("reviewer").public)]
+        )
 
 
 def check_proof(data: bytes) -> None:
@@ -184,7 +197,7 @@ def check_index(data: bytes) -> None:
 
 
 @lru_cache(maxsize=1)
-def _database() -> DuckDBPyConnection:
+def _database() -> Any:
     return engine.connect()
 
 
@@ -240,7 +253,11 @@ def _marks() -> list[bytes]:
 
 
 def _key_files() -> list[bytes]:
-    found = [encrypted_pem(pbkdf2(2048)), encrypted_pem(pbkdf2(2**40)), encrypted_pem(scrypt(16384, 8, 1))]
+    found = [
+        encrypted_pem(pbkdf2(2048)),
+        encrypted_pem(pbkdf2(2**40)),
+        encrypted_pem(scrypt(16384, 8, 1)),
+    ]
     for name, passphrase in (("plain", None), ("locked", b"x")):
         path = scratch() / name
         path.unlink(missing_ok=True)

@@ -13,7 +13,7 @@ Parts = tuple[Check, Callable[[], list[bytes]], int, int]
 """A target's check, seeds, weight and longest input in bytes."""
 
 
-class Escaped(Exception):  # noqa: N818 - not an error of the product: it is the report of one
+class Escaped(Exception):
     """A property of a parser does not hold."""
 
 

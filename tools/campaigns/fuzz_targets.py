@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from campaigns import fuzz_ledger, fuzz_learning
+from campaigns import fuzz_learning, fuzz_ledger
 from campaigns.fuzz_oracle import Check
 
 

@@ -18,8 +18,8 @@ CPU_S = 20
 WALL_S = 120
 FILE_BYTES = 64 << 20
 OUTPUT_BYTES = 64 << 10
-SAYS_WRONG = ("wrong:", "incomplete:")
-"""`evidence verify` answers with findings on stdout instead of an error on stderr."""
+SAYS_WRONG = (b"wrong:", b"incomplete:", b'{"ok": false, ')
+"""`evidence verify` answers with findings on stdout, and --json with one object there, instead of on stderr."""
 
 Word = str | bytes
 
@@ -121,7 +121,7 @@ def _of_exit(attack: Attack, ended: Ended) -> list[str]:
         return [f"exit code {ended.code}"]
     lines = ended.err.decode("utf-8", "replace").splitlines()
     errors = sum(line.startswith("error:") for line in lines)
-    errors += ended.out.decode("utf-8", "replace").startswith(SAYS_WRONG)
+    errors += ended.out.startswith(SAYS_WRONG)
     if errors != 1:
         return [f"{errors} errors instead of one: {lines[:3]}"[:300]]
     if any(line.lower().startswith("error: error") for line in lines):
