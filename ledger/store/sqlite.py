@@ -159,10 +159,8 @@ class SqliteStore:
         """
         check_library()
         _check_file(path)
-        quiet = not path.with_name(path.name + "-wal").exists()
-        mode = "ro&immutable=1" if quiet and not os.access(path.parent, os.W_OK) else "ro"
         with translated(path):
-            db = _connect(path, mode)
+            db = _connect(path, _reading_mode(path))
             for pragma in (
                 "trusted_schema = OFF",
                 "query_only = ON",
@@ -336,6 +334,24 @@ def _set_pragmas(db: Connection) -> None:
                 expected=str(value),
                 actual=str(actual),
             )
+
+
+def _reading_mode(path: Path) -> str:
+    """How to open a file so that reading leaves its folder as it is.
+
+    SQLite makes files beside a database in WAL mode even to read it, and only a connection that may write takes them
+    away when it closes. So where there are none yet we open as such a connection, which changes nothing: `query_only` is
+    set, and there is no log to take in. Where files lie beside it already, they are used and left. Where none can be
+    made, nobody writes either, and the file is read as it stands.
+    """
+    there = {
+        suffix
+        for suffix in ("-journal", "-wal", "-shm")
+        if os.path.lexists(path.with_name(path.name + suffix))
+    }
+    if "-wal" not in there and not os.access(path.parent, os.W_OK):
+        return "ro&immutable=1"
+    return "ro" if there else "rw"
 
 
 def _check_file(path: Path) -> None:

@@ -146,13 +146,11 @@ def size(ledger: Path) -> int | None:
 
 
 def listing(folder: Path) -> str:
-    """One digest over names, kinds, modes and bytes below a folder; sqlite's shared memory is left out."""
+    """One digest over names, kinds, modes and bytes below a folder."""
     state = hashlib.sha256()
     for parent, folders, files in os.walk(folder):
         folders.sort()
         for name in sorted(folders + files):
-            if name.endswith(("-shm", "-wal")):
-                continue
             path = Path(parent, name)
             status = path.lstat()
             state.update(os.fsencode(path) + f"\0{status.st_mode}\0{status.st_size}\n".encode())

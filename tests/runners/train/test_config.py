@@ -124,7 +124,7 @@ def test_files_that_cannot_be_settings(tmp_path, name, text, word):
 def test_a_long_name_is_quoted_in_part(tmp_path):
     """An unknown name of 50,000 letters does not fill the terminal."""
     (tmp_path / "a.toml").write_text('"' + "x" * 50_000 + '" = 1')
-    with pytest.raises(UsageError, match="no setting is named x{80}$") as caught:
+    with pytest.raises(UsageError, match=r"no setting is named x{80}$") as caught:
         read_settings(tmp_path / "a.toml")
     assert (caught.value.code, caught.value.field) == ("SETTING_UNKNOWN", "x" * 80)
 
