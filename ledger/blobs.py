@@ -25,6 +25,8 @@ JSON_LINES = "application/jsonl"
 TEXT = "text/plain"
 SAFETENSORS = "application/vnd.safetensors"
 BINARY = "application/octet-stream"
+MAX_FILE_BYTES = 1 << 40
+"""A file that goes on for longer is taken for one without end."""
 
 
 class BlobStore:
@@ -70,11 +72,17 @@ class BlobStore:
                 stream.write(data)
         return blob
 
-    def put_file(self, path: Path, media_type: str, count: int | None = None) -> Blob:
+    def put_file(
+        self,
+        path: Path,
+        media_type: str,
+        count: int | None = None,
+        max_bytes: int = MAX_FILE_BYTES,
+    ) -> Blob:
         """Keep a file's bytes, streamed; the bytes hashed are the bytes kept.
 
         Raises:
-            UsageError: `INPUT_MISSING`.
+            UsageError: `INPUT_MISSING`; `TOO_LARGE`, it has, or goes on for, more than `max_bytes`.
             EvidenceError: `UNSAFE_PATH`, it is a link or no regular file.
         """
         try:
@@ -83,13 +91,13 @@ class BlobStore:
             raise UsageError("INPUT_MISSING", f"there is no file {path}") from None
         state = hashlib.sha256()
         size = 0
-        temporary = self._temporary()
-        with source, temporary.open("xb") as target:
+        with source, self._new_file() as (temporary, target):
             while chunk := source.read(CHUNK_BYTES):
                 state.update(chunk)
                 size += len(chunk)
+                if size > max_bytes:
+                    raise UsageError("TOO_LARGE", f"{path.name} has more than {max_bytes} bytes")
                 target.write(chunk)
-            _sync(target)
         digest = PREFIX + state.hexdigest()
         if self.has(digest):
             temporary.unlink()
@@ -169,11 +177,21 @@ class BlobStore:
 
     @contextmanager
     def _writing(self, digest: str) -> Iterator[BinaryIO]:
-        temporary = self._temporary()
-        with temporary.open("xb") as stream:
+        with self._new_file() as (temporary, stream):
             yield stream
-            _sync(stream)
         self._place(temporary, digest)
+
+    @contextmanager
+    def _new_file(self) -> Iterator[tuple[Path, BinaryIO]]:
+        """A temporary file to fill, on the disk when the block ends; gone where it ends in an error."""
+        temporary = self._temporary()
+        try:
+            with temporary.open("xb") as stream:
+                yield temporary, stream
+                _sync(stream)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
 
     def _place(self, temporary: Path, digest: str) -> None:
         target = self.path(digest)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from pathlib import Path
 
 import pytest
 from pysqlite3 import dbapi2 as sqlite
@@ -14,7 +15,7 @@ from ledger.blobs import TEXT, BlobStore
 from ledger.book import DATABASE, Ledger
 from ledger.digests import sha256
 from ledger.ed25519 import PrivateKey
-from ledger.errors import EvidenceError
+from ledger.errors import EvidenceError, UsageError
 from ledger.highwater import HighWater
 from ledger.pkcs8 import rounds
 from ledger.state import State
@@ -70,6 +71,18 @@ def test_reading_reserves_no_more_than_there_is(tmp_path):
     """A blob of three bytes is read within any limit that the caller allows, however large."""
     blobs = BlobStore(tmp_path / "blobs")
     assert blobs.read(blobs.put(b"abc", TEXT).digest, max_bytes=1 << 46) == b"abc"
+
+
+def test_a_file_that_fails_or_never_ends_leaves_nothing(tmp_path):
+    """A read that fails half-way, or that goes beyond the limit, takes its temporary file with it."""
+    blobs = BlobStore(tmp_path / "blobs")
+    (tmp_path / "long").write_bytes(b"x" * 11)
+    with pytest.raises(OSError, match="rror"):
+        blobs.put_file(Path("/proc/self/mem"), TEXT)
+    with pytest.raises(UsageError) as caught:
+        blobs.put_file(tmp_path / "long", TEXT, max_bytes=10)
+    assert caught.value.code == "TOO_LARGE"
+    assert [path for path in (tmp_path / "blobs").rglob("*") if path.is_file()] == []
 
 
 def test_folders_without_end_are_refused(tmp_path):
