@@ -201,7 +201,7 @@ class Ledger(Appending):
         with self._commit_lock:
             try:
                 if self._key is not None and self._chain is not None and self._chain.size:
-                    self._write_high_water(self._chain, durable=True)
+                    self._mark_durably(self._chain)
             finally:
                 self._close_files()
 
@@ -232,7 +232,7 @@ class Ledger(Appending):
             note = seals.sign_seal(seals.Seal(self.origin, size, root), key)
             with self.store.transaction():
                 self.store.put_seal(size, note)
-            self._write_high_water(chain, durable=True)
+            self._mark_durably(chain)
             return note
 
 

@@ -277,10 +277,11 @@ def _lock(handle: int) -> None:
 
 
 def _replace(path: Path, data: bytes, *, durable: bool) -> None:
-    temporary = path.with_suffix(
-        ".tmp"
-    )  # one name: the lock is held, and a leftover is overwritten
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    temporary = path.with_suffix(".tmp")  # one name: the lock is held
+    temporary.unlink(
+        missing_ok=True
+    )  # a leftover, whatever it is: opening a pipe would wait for ever
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     handle = os.open(temporary, flags, _FILE_MODE)
     with os.fdopen(handle, "wb") as stream:
         stream.write(data)

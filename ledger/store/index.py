@@ -21,10 +21,10 @@ from ledger.record import Record
 from ledger.store.sqlite import (
     DAMAGE,
     QUERIES,
+    connect,
     expected_objects,
     is_plain,
     objects,
-    quoted,
     sql,
 )
 
@@ -171,7 +171,7 @@ class Index:
         mode = "rwc" if writable else _reading_mode(path)
         db = None
         try:
-            db = _connect(path, mode)
+            db = connect(path, mode)
             size, last_id = _read_head(db)
         except sqlite.OperationalError:
             if db is not None:  # another process holds it, or it cannot be read: do without
@@ -199,7 +199,7 @@ class IndexReader:
     def __init__(self, path: Path) -> None:
         if not path.is_file() or not _plain(path):
             raise EvidenceError("INDEX_STALE", "the derived index is not a regular file")
-        self._db = _connect(path, _reading_mode(path))
+        self._db = connect(path, _reading_mode(path))
         try:
             self.size, self.last_id = self._read_head()
         except EvidenceError:
@@ -286,12 +286,6 @@ def _plain(path: Path) -> bool:
     """Whether the file and what lies beside it under its name are regular files, where they are there."""
     beside = (path.with_name(path.name + suffix) for suffix in ("", "-journal", "-wal", "-shm"))
     return all(is_plain(item) for item in beside)
-
-
-def _connect(path: Path, mode: str) -> Any:
-    return sqlite.connect(
-        f"file:{quoted(path)}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False
-    )
 
 
 def _read_head(db: Any) -> tuple[int, bytes | None]:

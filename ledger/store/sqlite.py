@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from importlib import resources
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from pysqlite3 import dbapi2 as sqlite
 
@@ -164,10 +165,8 @@ class SqliteStore:
         """
         check_library()
         _check_file(path)
-        quiet = not path.with_name(path.name + "-wal").exists()
-        mode = "ro&immutable=1" if quiet and not os.access(path.parent, os.W_OK) else "ro"
         with translated(path):
-            db = _connect(path, mode)
+            db = _connect(path, _reading_mode(path))
             for pragma in (
                 "trusted_schema = OFF",
                 "query_only = ON",
@@ -337,7 +336,10 @@ class SqliteStore:
 
 def objects(db: Connection) -> dict[tuple[str, str], str]:
     """The text of every table, index, view and trigger of a database, by kind and name."""
-    return {(kind, name): text for kind, name, text in db.execute(QUERIES["objects"])}
+    # in a hostile file each of the three may be of any type
+    return {
+        (str(kind), str(name)): str(text) for kind, name, text in db.execute(QUERIES["objects"])
+    }
 
 
 def expected_objects(script: str) -> dict[tuple[str, str], str]:
@@ -351,14 +353,21 @@ def expected_objects(script: str) -> dict[tuple[str, str], str]:
 
 
 def quoted(path: Path) -> str:
-    """A path as part of a `file:` URI."""
-    return str(path.absolute()).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+    """A path as part of a `file:` URI, whatever bytes its name has."""
+    return quote(os.fsencode(path.absolute()))
 
 
-def _connect(path: Path, mode: str, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> Connection:
+def connect(path: Path, mode: str) -> Connection:
+    """A connection in autocommit mode; text that is no UTF-8 is read as other text than ours, never as an error."""
     db = sqlite.connect(
         f"file:{quoted(path)}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False
     )
+    db.text_factory = lambda data: data.decode("utf-8", "replace")
+    return db
+
+
+def _connect(path: Path, mode: str, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> Connection:
+    db = connect(path, mode)
     db.execute(f"PRAGMA busy_timeout = {busy_timeout_ms}")
     return db
 
@@ -385,6 +394,24 @@ def _set_pragmas(db: Connection) -> None:
 def _pragma(db: Connection, name: str) -> int | str:
     row = db.execute(f"PRAGMA {name}").fetchone()
     return row[0] if row else 0
+
+
+def _reading_mode(path: Path) -> str:
+    """How to open a file so that reading leaves its folder as it is.
+
+    SQLite makes files beside a database in WAL mode even to read it, and only a connection that may write takes them
+    away when it closes. So where there are none yet we open as such a connection, which changes nothing: `query_only` is
+    set, and there is no log to take in. Where files lie beside it already, they are used and left. Where none can be
+    made, nobody writes either, and the file is read as it stands.
+    """
+    there = {
+        suffix
+        for suffix in ("-journal", "-wal", "-shm")
+        if os.path.lexists(path.with_name(path.name + suffix))
+    }
+    if "-wal" not in there and not os.access(path.parent, os.W_OK):
+        return "ro&immutable=1"
+    return "ro" if there else "rw"
 
 
 def _check_file(path: Path) -> None:

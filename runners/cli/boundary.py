@@ -120,6 +120,8 @@ def _guarded(app: App, command: click.Group, arguments: list[str]) -> int:
         raise
     except OSError as error:
         return _fail(app, _refused_by_system(error))
+    except MemoryError:
+        return _fail(app, UsageError("OS_REFUSED", "out of memory"))
 
 
 def _answer(app: App) -> int:
@@ -138,10 +140,20 @@ def _print_lines(app: App, outcome: Outcome) -> None:
     color = app.color(sys.stdout.isatty())
     for line in outcome.lines:
         render.write(line, color=color)
+    _print_warnings(app)
     if outcome.failure is not None:
         _print_error(app, outcome.failure)
     elif outcome.next_step is not None:
         app.say(render.Styled(f"next: {_with_ledger(app, outcome.next_step)}", dim=True))
+
+
+def _print_warnings(app: App) -> None:
+    """What was recorded is durable; that the mark against a rollback was not written must be said all the same."""
+    from ledger.codes import CODES
+
+    codes = {code for code, _ in app.written.warnings} if app.written else set()
+    for code in sorted(codes & {"HIGHWATER_LAGS"}):
+        app.say(f"warning: {CODES[code].means} [{code}]")
 
 
 def _with_ledger(app: App, step: str) -> str:

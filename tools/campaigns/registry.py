@@ -78,5 +78,15 @@ CAMPAIGNS = {
             "campaigns.crash_readers",
             "readers see a whole prefix while others append, and never stop a writer",
         ),
+        Campaign(
+            "hostile",
+            "campaigns.hostile",
+            "crafted files and words end in one clear error, bounded, with nothing left behind",
+        ),
+        Campaign(
+            "fuzz",
+            "campaigns.fuzz",
+            "no bytes make a parser raise, hang or grow; what is read is written back the same",
+        ),
     )
 }
