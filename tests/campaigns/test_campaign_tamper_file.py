@@ -86,7 +86,7 @@ SABOTAGE = {
         chain_pass,
         "_readable",
         until_unreadable,
-        "database: a range overwritten",
+        "sql: values of forbidden types",
     ),
     "rows below zero are not read": (verification, "FIRST_SEQ", 0, "sql: records added"),
 }

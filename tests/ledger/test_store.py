@@ -457,3 +457,14 @@ def test_ledger_whose_rows_are_all_below_zero_is_wrong(database, folder):
     raw(database, "DROP TRIGGER records_no_update", "UPDATE records SET seq = -seq - 1")
     report = verify(folder, Options(workers=1))
     assert [(item.code, item.seq, item.expected) for item in report.wrong] == [("SEQ_GAP", -7, "0")]
+
+
+def test_damage_quoted_in_the_library_s_message_is_no_raw_error(database, folder):
+    """SQLite quotes the damaged text, whatever its bytes; where they are no Unicode the finding is still ours."""
+    text = b"CREATE TAB\xcc (x)".hex()
+    raw(
+        database,
+        "PRAGMA writable_schema = ON",
+        f"UPDATE sqlite_master SET sql = CAST(x'{text}' AS TEXT) WHERE name = 'seals'",
+    )
+    assert [item.code for item in verify(folder, Options(workers=1)).wrong] == ["LEDGER_UNREADABLE"]
