@@ -124,7 +124,10 @@ def test_case_that_hangs_or_dies_is_a_failure_and_the_others_go_on(settings):
 
     outcome = run_watched(settings, 6, work, 0.5)
     assert outcome.cases == 6
-    assert outcome.failures == ["case 1: no answer within 0 s", "case 3: the process ended with 9"]
+    assert outcome.failures == [
+        "case 1: no answer within 0.5 s",
+        "case 3: the process ended with 9",
+    ]
 
 
 def test_one_case_can_be_run_again(settings):
