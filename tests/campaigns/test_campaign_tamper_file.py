@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import time
 from contextlib import suppress
@@ -125,9 +126,33 @@ def test_case_that_hangs_or_dies_is_a_failure_and_the_others_go_on(settings):
     ]
 
 
+def test_cases_are_shared_between_processes(settings):
+    """Two lanes run each case once."""
+    ran = run_watched(
+        replace(settings, full=True, workers=2),
+        7,
+        lambda case: Outcome(1, failures=[f"{case}"]),
+        30.0,
+    )
+    assert (ran.cases, sorted(ran.failures)) == (7, [str(case) for case in range(7)])
+
+
 def test_one_case_can_be_run_again(settings):
     """With a case named, that one is run and no other."""
     ran = run_watched(
         replace(settings, case=4), 6, lambda case: Outcome(1, failures=[f"{case}"]), 5.0
     )
     assert (ran.cases, ran.failures) == (1, ["4"])
+
+
+def test_interrupted_campaign_leaves_no_process(settings):
+    """A Ctrl-C while workers run ends all of them."""
+
+    def stop(_done, _total):
+        assert multiprocessing.active_children()
+        raise KeyboardInterrupt
+
+    interrupted = replace(settings, full=True, workers=2, progress=stop)
+    with pytest.raises(KeyboardInterrupt):
+        run_watched(interrupted, 6, lambda _case: Outcome(cases=1), 30.0)
+    assert multiprocessing.active_children() == []
