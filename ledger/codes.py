@@ -78,15 +78,27 @@ CODES: dict[str, Code] = {
     ),
     "LEDGER_ROLLED_BACK": Code(
         "the ledger is shorter than the writer last saw it",
-        "put the full ledger back; a restore on purpose needs a ledger.restored record",
+        "put the full ledger back; where that is lost, root says so: evidence restore --why TEXT",
     ),
     "LEDGER_FORKED": Code(
         "the ledger has another history than the one the writer last saw",
         "keep both copies and find out who wrote the other one; see `evidence verify`",
     ),
+    "LEDGER_RESTORED": Code(
+        "the ledger went on from a backup, by root's statement; the records named are lost",
+        "see what root said of it: evidence log --kind ledger.restored",
+    ),
+    "NOT_ROLLED_BACK": Code(
+        "the ledger is not behind its high-water file, so there is nothing to restore",
+        "see how it stands: evidence verify",
+    ),
     "HIGHWATER_INVALID": Code(
         "the high-water file is damaged or belongs to another ledger",
         "compare the ledger with its newest seal, then move the high-water file away",
+    ),
+    "STATEMENT_FILE": Code(
+        "a file is no statement request, or no answer to one",
+        "make the request again: evidence restore --why TEXT --request FILE",
     ),
     # --- records: form, place, key ------------------------------------------------------------
     "ENTRY_TOO_LARGE": Code(
@@ -256,7 +268,10 @@ CODES: dict[str, Code] = {
     "SEAL_AHEAD": Code(
         "a head that was seen lies in the future", "take the head from evidence log"
     ),
-    "RUN_NOT_OPEN": Code("the run has ended", "see its state: evidence run status RUN"),
+    "RUN_NOT_OPEN": Code(
+        "the run has ended, or is unconfirmed since the ledger was restored",
+        "see its state: evidence run status RUN",
+    ),
     "RUN_STILL_OPEN": Code(
         "the run is live, unconfirmed or completed", "see its state: evidence run status RUN"
     ),

@@ -43,6 +43,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
+from ledger import pkcs8
 from ledger.digests import open_regular
 from ledger.errors import EvidenceError, UsageError
 
@@ -156,7 +157,7 @@ class PrivateKey:
             UsageError: `KEY_FILE_MISSING`, there is no such file.
             EvidenceError: `UNSAFE_PATH`, it is a link or no regular file; `KEY_FILE_OPEN`, others
                 may read it; `KEY_LOCKED`, the passphrase is missing or wrong; `KEY_MALFORMED`, it
-                holds no Ed25519 private key in PKCS#8 PEM.
+                holds no Ed25519 private key in PKCS#8 PEM, or trying its passphrase would cost too much.
         """
         pem = _read_key_file(path)
         if pem.startswith(_ENCRYPTED):
@@ -230,6 +231,13 @@ def _named(path: Path) -> str:
 def _unlock(pem: bytes, path: Path, passphrase: bytes | None) -> Ed25519PrivateKey:
     if not passphrase:
         raise EvidenceError("KEY_LOCKED", f"the key file {path} needs its passphrase")
+    asked = pkcs8.rounds(pem)
+    if asked is None or not 1 <= asked <= pkcs8.MAX_ROUNDS:
+        raise EvidenceError(
+            "KEY_MALFORMED",
+            f"the passphrase of {path} is not derived by PBKDF2 in {pkcs8.MAX_ROUNDS:,} rounds or fewer",
+            actual="another way" if asked is None else f"{asked:,} rounds",
+        )
     return _parse_pem(pem, path, passphrase)
 
 

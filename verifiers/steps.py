@@ -60,6 +60,7 @@ _CODES_OF_STEP: dict[str, tuple[str, ...]] = {
         "EXPECTED_SEAL",
         "LEDGER_ROLLED_BACK",
         "LEDGER_FORKED",
+        "LEDGER_RESTORED",
         "HIGHWATER_INVALID",
         "ROOT_UNTRUSTED",
         "SINCE_UNANCHORED",

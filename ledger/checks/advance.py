@@ -65,9 +65,11 @@ def _policy(state: State, record: Record, _resolve: Resolve) -> None:
 
 
 def _restored(state: State, _record: Record, _resolve: Resolve) -> None:
-    """Runs open at a restore become unconfirmed: they wait for a reconciliation."""
+    """Runs open at a restore become unconfirmed: what they did since the backup is lost."""
     for run in state.runs.values():
-        run.pending.clear()
+        if run.status == "running":
+            run.status = "unconfirmed"
+            run.pending.clear()
 
 
 def _planned(state: State, record: Record, _resolve: Resolve) -> None:

@@ -52,6 +52,7 @@ class App:
         as_json: whether `--json` was given.
         command: the command's name without the program's, e.g. `key list`.
         outcome: what the command answered, once it has.
+        written: the ledger that was opened to append, whose warnings are worth a line.
     """
 
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
@@ -61,6 +62,7 @@ class App:
     as_json: bool = False
     command: str = ""
     outcome: Outcome | None = None
+    written: Ledger | None = None
 
     # --- where things are ----------------------------------------------------------------------
 
@@ -113,7 +115,8 @@ class App:
         from ledger.book import Ledger
 
         writer = key or self.writer_key()
-        return Ledger.open(self.ledger_path, key=writer, state_dir=self.state_dir)
+        self.written = Ledger.open(self.ledger_path, key=writer, state_dir=self.state_dir)
+        return self.written
 
     def writer_key(self) -> PrivateKey:
         """The key of `--key` or `EVIDENCE_KEY`, else the writer key that `evidence init` made.

@@ -205,6 +205,33 @@ def after_end(world: World, _: Draft) -> None:
     world.add("run.ended")
 
 
+def after_restore(world: World, _: Draft) -> None:
+    """The ledger was restored while the run was open."""
+    world.add("ledger.restored")
+
+
+def resumed_unconfirmed(world: World, draft: Draft) -> None:
+    """A run that was open at a restore goes on before anybody found it dead."""
+    draft.refs = {"run": world.add("run.launched").id}
+    world.add("ledger.restored")
+
+
+def reconciled() -> Scenario:
+    """A run that was open at a restore is found dead and goes on from its checkpoint."""
+    world = World()
+    checkpoint = world.add("checkpoint.published")
+    world.add("ledger.restored")
+    refs: dict[str, Any] = {"run": str(checkpoint.ref("run"))}
+    for found in ("unreachable", "dead"):
+        body = samples.body("run.reconciled", found=found)
+        world.admit(Draft("run.reconciled", body, refs))
+    resumed = samples.body("run.resumed", from_update=1)
+    world.admit(Draft("run.resumed", resumed, {**refs, "checkpoint": checkpoint.id}))
+    world.add("update.acknowledged")
+    comment = "a run open at a restore is unconfirmed, found dead, and goes on from its checkpoint"
+    return Scenario(VERIFIED, comment, rows(world))
+
+
 def rewarded(**settings: Any) -> Change:
     """A reinforcement plan that is in order but for the settings given."""
 
@@ -440,6 +467,7 @@ VALID: dict[str, Recipe] = {
     "revocation": good("a key that no longer counts", "key.revoked"),
     "revocation-reaching-back": reaching_back,
     "restore": good("the ledger goes on from a backup", "ledger.restored"),
+    "reconciled-run": reconciled,
     "sealed": good("a snapshot and a seal over the head after it", "policy.declared", seal=True),
     "clock-backwards": clock_back,
 }
@@ -715,6 +743,18 @@ INVALID: dict[str, Recipe] = {
         put(seen={"size": 9999, "root": samples.ZERO}),
     ),
     "run-ended": spoiled("RUN_NOT_OPEN", "batch.built", "a batch after the end", after_end),
+    "run-unconfirmed": spoiled(
+        "RUN_NOT_OPEN", "batch.built", "a batch after the ledger was restored", after_restore
+    ),
+    "run-unconfirmed-resumed": spoiled(
+        "RUN_STILL_OPEN", "run.resumed", "an unconfirmed run is not resumed", resumed_unconfirmed
+    ),
+    "restore-fork": spoiled(
+        "RESTORE_WRONG",
+        "ledger.restored",
+        "the head named is not beyond what is left: another history, not a loss",
+        put(high_water={"size": 6, "root": samples.ZERO}),
+    ),
     "run-still-open": spoiled(
         "RUN_STILL_OPEN", "run.resumed", "a live run is not resumed", resume_live
     ),

@@ -109,6 +109,41 @@ class Seal(Result):
     file: str | None
 
 
+class SeenHead(Result):
+    """A head of a ledger: how many records, and the root over them."""
+
+    size: Number
+    root: Root
+
+
+class Restore(Result):
+    """`evidence restore`; with `--request` only `request` and what is asked for.
+
+    `finished_earlier`: the record was there, and only the high-water file had still to be lowered.
+    """
+
+    record: Id | None = None
+    seq: Number | None = None
+    lost_from: Number
+    high_water: SeenHead
+    why: str
+    unconfirmed: list[Id] | None = None
+    finished_earlier: bool | None = None
+    request: str | None = None
+
+
+class StatementSign(Result):
+    """`evidence statement sign`."""
+
+    key: Key
+    ledger: str
+    kind: str
+    refs: dict[str, Id | list[Id]]
+    body: dict[str, Any]
+    seal: SeenHead
+    file: str
+
+
 class Head(Result):
     """A tree head that a seal signs."""
 
@@ -251,8 +286,10 @@ RESULTS: dict[str, type[Result]] = {
     "policy declare": PolicyDeclare,
     "prove": Prove,
     "query": Query,
+    "restore": Restore,
     "schema": Schema,
     "seal": Seal,
     "show": Show,
+    "statement sign": StatementSign,
     "verify": Verify,
 }
