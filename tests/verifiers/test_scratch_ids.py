@@ -19,7 +19,5 @@ def test_ids_are_found_in_memory_and_on_disk(monkeypatch):
     for seq, raw in enumerate(ids):
         low, high = raw[:4] + bytes(28), raw[:4] + b"\xff" * 28
         assert memory.with_prefix(low, high) == [seq]
-    assert memory.with_prefix(bytes(32), b"\xff" * 32) == sorted(
-        memory.with_prefix(bytes(32), b"\xff" * 32)
-    )
+    assert len(memory.with_prefix(bytes(32), b"\xff" * 32)) == 3
     memory.close()
