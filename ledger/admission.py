@@ -102,6 +102,8 @@ class Chain:
             raise EvidenceError(
                 "SEQ_GAP",
                 f"seq {record.seq} where {self.size} comes next",
+                record=record.id,
+                seq=self.size,
                 expected=str(self.size),
                 actual=str(record.seq),
             )

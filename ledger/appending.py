@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ledger import highwater, statements
+from ledger import disk, highwater, restores, statements
 from ledger import record as records
 from ledger.admission import Chain
 from ledger.blobs import JSON, blobs_of
@@ -35,6 +35,7 @@ GROUP_RECORDS = 1000
 SNAPSHOT_RECORDS = 16_384
 SNAPSHOT_TRIES = 16
 _MEDIA_TYPE = b'"media_type":'
+SETTLE_TRIES = 4
 
 
 @dataclass
@@ -252,8 +253,6 @@ class Appending(Reading):
                 self._snapshot()
         except LedgerError as error:
             self.warnings.append((error.code, admitted[-1].seq))
-        except OSError:  # the records are durable; only what helps later could not be written
-            self.warnings.append(("HIGHWATER_LAGS", admitted[-1].seq))
 
     def _may_seal(self, chain: Chain) -> bool:
         key = chain.state.keys.get(self._writer().id)
@@ -314,21 +313,53 @@ class Appending(Reading):
         return None if record is None else chain_at(record, self.blobs, self.find)
 
     def _check_high_water(self) -> None:
+        """Refuse a ledger that went back, unless root's restore record names exactly the head it had.
+
+        That is what a crash in the middle of a restore leaves, and what the other machines of a restored
+        ledger find: the file is lowered here, and looked at again.
+        """
         first = self.at(0)
         if self._state_dir is None or first is None:
             return
-        highwater.check(self._state_dir, first.id, self.size, self._root_at)
+        for _ in range(SETTLE_TRIES):
+            # the file before the size: other processes append, and bring the file forward, in between
+            with disk.translated(self._state_dir):
+                mark = highwater.read(self._state_dir, first.id)
+            try:
+                highwater.standing(mark, self.size, self._root_at)
+            except EvidenceError as error:
+                if error.code not in restores.ALARMS or mark is None:
+                    raise
+                settled = restores.settle(self, self._state_dir, mark)
+                if settled is None:
+                    raise
+                self.warnings.append(("LEDGER_RESTORED", settled.seq))
+            else:
+                return
+        raise UsageError("LEDGER_BUSY", "other processes keep changing the high-water file")
 
     def _root_at(self, size: int) -> bytes:
+        """The root over the first records, from the newest snapshot that is itself among them.
+
+        A snapshot's tree is a claim that nobody checked. With its own record and all later ones hashed in, a
+        root that fits shows that they are the very records; a snapshot just behind them would show nothing.
+        """
         tree = CompactRange()
         for seq in reversed(self._index.of_kind("snapshot.recorded")):
-            chain = self._chain_at(seq) if seq <= size else None
+            chain = self._chain_at(seq) if seq < size else None
             if chain is not None:
                 tree = chain.tree
                 break
         for _, _, signature, entry in self.store.rows(tree.size, size):
             tree.append(leaf_hash(signature + entry))
         return tree.root()
+
+    def _mark_durably(self, chain: Chain) -> None:
+        """The high-water file brought to the disk; where it cannot be written the records are no less durable."""
+        try:
+            self._write_high_water(chain, durable=True)
+        except OSError:
+            self.warnings.append(("HIGHWATER_LAGS", chain.size - 1))
 
     def _write_high_water(self, chain: Chain, *, durable: bool) -> None:
         if self._state_dir is None or chain.last_id is None:
@@ -339,7 +370,10 @@ class Appending(Reading):
             root=chain.tree.root(),
             last_id=chain.last_id,
         )
-        highwater.write(self._state_dir, mark, durable=durable)
+        try:
+            highwater.write(self._state_dir, mark, durable=durable)
+        except OSError:  # the records are durable; only what helps later could not be written
+            self.warnings.append(("HIGHWATER_LAGS", chain.size - 1))
 
 
 def _row(record: Record) -> tuple[int, bytes, bytes | None, bytes, bytes]:

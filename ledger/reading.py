@@ -105,7 +105,7 @@ class Reading:
         cached = self._cache.get(record_id)
         if cached is not None:
             return cached
-        seq = self._index.seq_of(record_id)
+        seq = self._seq_of(record_id)
         record = self.at(seq) if seq is not None else None
         if record is None or record.id != record_id:
             return None
@@ -121,7 +121,7 @@ class Reading:
         self, record_id: str, role: str | None = None, kind: str | None = None
     ) -> list[Record]:
         """Records that name this one, in order, perhaps only under a role or of a kind."""
-        seq = self._index.seq_of(record_id)
+        seq = self._seq_of(record_id)
         if seq is None:
             return []
         found: list[Record] = []
@@ -141,6 +141,14 @@ class Reading:
     def deviations(self) -> list[str]:
         """Guard triggers that are gone from the database."""
         return self.store.deviations
+
+    def _seq_of(self, record_id: str) -> int | None:
+        """Where a record should stand; what others appended since the opening is taken in where it may be that."""
+        seq = self._index.seq_of(record_id)
+        if seq is None and self._index.size < self.size:
+            self._catch_up_index()
+            seq = self._index.seq_of(record_id)
+        return seq
 
     def _by_prefix(self, name: str) -> Record | None:
         prefix = name.removeprefix("sha256:").lower()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import reprlib
 from typing import Any, NamedTuple
 
 import orjson
@@ -22,6 +23,24 @@ SIGNATURE_BYTES = 64
 _ENVELOPE = Envelope.__pydantic_validator__
 
 Refs = dict[str, str | list[str]]
+
+
+class _Shown(reprlib.Repr):
+    """A value from anybody as a few words, however deep, long or large it is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel, self.maxlist, self.maxdict = 3, 8, 8
+        self.maxstring = self.maxother = self.maxlong = 120
+
+    def repr_int(self, value: int, level: int) -> str:
+        """An integer in full, unless it is too long for Python to write."""
+        if value.bit_length() > 256:
+            return f"an integer of {value.bit_length()} bits"
+        return super().repr_int(value, level)
+
+
+_SHOWN = _Shown()
 
 
 class Record(NamedTuple):
@@ -228,6 +247,6 @@ def _translated(
         code,
         f"{what}: {field or 'value'}: {first['msg'][:200].lower()}{more}",
         field=field or None,
-        actual=repr(first.get("input"))[:120],
+        actual=_SHOWN.repr(first.get("input"))[:120],
         hint=hint,
     )
