@@ -186,7 +186,7 @@ def test_the_process_itself_says_nothing_more(watch, tmp_path):
         check=False,
     )
     assert done.returncode == 2
-    assert "KEY_MALFORMED" in done.stderr
+    assert "KEY_LOCKED" in done.stderr
     assert watch.found(done.stdout + done.stderr) == []
 
 
