@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from campaigns import suspects as campaign
@@ -68,7 +68,8 @@ def test_a_walk_that_forgets_the_statement_s_key_fails(monkeypatch, tmp_path):
     original = definition.suspect_key
 
     def by_writer_only(record, windows):
-        return original(replace(record, statement=None), windows)
+        unstated = SimpleNamespace(actor=record.actor, seq=record.seq, statement=None)
+        return original(unstated, windows)
 
     monkeypatch.setattr(definition, "suspect_key", by_writer_only)
     assert failures(tmp_path, 12)

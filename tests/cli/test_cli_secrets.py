@@ -175,7 +175,7 @@ def test_no_file_but_the_keys_holds_a_secret(watch, tmp_path):
 
 def test_the_process_itself_says_nothing_more(watch, tmp_path):
     """As a process of its own, with a passphrase in its environment, nothing secret is on either stream."""
-    file = bad_files(tmp_path / "bad")["locked by name only"]
+    file = bad_files(tmp_path / "bad")["other"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONFAULTHANDLER": "1"}
     command = [sys.executable, "-m", "runners.cli.entry", "--ledger", str(watch.cli.ledger)]
     done = subprocess.run(
@@ -186,7 +186,7 @@ def test_the_process_itself_says_nothing_more(watch, tmp_path):
         check=False,
     )
     assert done.returncode == 2
-    assert "KEY_MALFORMED" in done.stderr
+    assert "KEY_LOCKED" in done.stderr
     assert watch.found(done.stdout + done.stderr) == []
 
 
