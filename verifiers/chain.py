@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from typing import Protocol
 
 from ledger import record as records
 from ledger import seals
 from ledger.admission import Chain
 from ledger.errors import EvidenceError
 from ledger.merkle import CompactRange
+from ledger.recent import Recent
 from ledger.record import Record
 from ledger.state import State
 from verifiers.report import Finding
@@ -21,50 +22,77 @@ from verifiers.signatures import SignatureChecker
 Row = tuple[int, bytes | None, bytes, bytes]
 """(seq, id stored beside the record or None, signature, entry)"""
 RowAt = Callable[[int], Row | None]
-RECENT_RECORDS = 4096
+RECENT_RECORDS = 2048
 MAX_FINDINGS = 100
 
 
-class Passed:
-    """The records that passed so far: fetched by id, certified by their hash, from a scratch of the verifier's own."""
+class Earlier(Protocol):
+    """Where records before the beginning of a pass may stand: a hint of anybody's."""
 
-    def __init__(self, row_at: RowAt) -> None:
+    def seq_of(self, raw_id: bytes) -> int | None:
+        """The seq of a record by its raw id, or None."""
+
+    def close(self) -> None:
+        """Close what was opened for it."""
+
+
+class Passed:
+    """The records that passed so far: fetched by id, certified by their hash, from a scratch of the verifier's own.
+
+    Args:
+        row_at: fetches a row by seq.
+        earlier: where a record before the pass's beginning may stand.
+    """
+
+    def __init__(self, row_at: RowAt, earlier: Earlier | None = None) -> None:
         self.scratch = Scratch()
         self._row_at = row_at
-        self._recent: OrderedDict[str, Record] = OrderedDict()
+        self._earlier = earlier
+        self._recent = Recent(RECENT_RECORDS)
 
     def remember(self, record: Record) -> None:
         """Take in a record that passed."""
         self.scratch.add(bytes.fromhex(record.id[7:]), record.seq)
-        self._recent[record.id] = record
-        if len(self._recent) > RECENT_RECORDS:
-            self._recent.popitem(last=False)
+        self._recent.add(record)
 
     def find(self, record_id: str) -> Record | None:
         """The record of an id among those that passed, or None."""
         found = self._recent.get(record_id)
         if found is not None:
             return found
-        seq = self.scratch.seq_of(bytes.fromhex(record_id[7:]))
+        raw = bytes.fromhex(record_id[7:])
+        seq = self.scratch.seq_of(raw)
+        if seq is None and self._earlier is not None:
+            seq = self._earlier.seq_of(raw)
         row = self._row_at(seq) if seq is not None else None
         if row is None:
             return None
         record = records.parse(row[3], row[2])
-        return record if record.id == record_id else None
+        if record.id != record_id:
+            return None
+        self._recent.add(record)
+        return record
+
+    def close(self) -> None:
+        """Drop what was remembered."""
+        self.scratch.close()
+        if self._earlier is not None:
+            self._earlier.close()
 
 
 @dataclass
 class ChainResult:
-    """How far a pass came: the chain after the last good record, and what was found."""
+    """How far a pass came: the chain after the last good record, and what was found from `start` on."""
 
     chain: Chain
     passed: Passed
     wrong: list[Finding] = field(default_factory=list)
     warnings: list[Finding] = field(default_factory=list)
     seals_checked: int = 0
-    revocations: list[tuple[str, int, int]] = field(default_factory=list)
     roots: dict[int, bytes] = field(default_factory=dict)
     withheld: set[str] = field(default_factory=set)
+    start: int = 0
+    restores: list[Record] = field(default_factory=list)
 
 
 def verify_chain(
@@ -174,8 +202,8 @@ def _admit(chain: Chain, row: Row, result: ChainResult, checker: SignatureChecke
 def _after(
     chain: Chain, record: Record, result: ChainResult, pending: _SealQueue, wanted: frozenset[int]
 ) -> None:
-    if record.kind == "key.revoked" and record.body["from_seq"] < record.seq:
-        result.revocations.append((record.body["key"], record.body["from_seq"], record.seq))
+    if record.kind == "ledger.restored":
+        result.restores.append(record)
     if record.kind == "blob.withheld":
         result.withheld.add(record.body["digest"])
     if chain.size in wanted:

@@ -61,7 +61,8 @@ class Report:
     """The outcome of one verification.
 
     `wrong` and `missing` are findings by weight: any of the first makes the verdict wrong, any of the
-    second makes it incomplete. `warnings` change nothing. `replayed` counts records whose numbers were
+    second makes it incomplete. `warnings` change nothing. `since` is the seq of the first record that was
+    checked: those before it are vouched for by what `rollback` names, and by nothing here. `replayed` counts records whose numbers were
     derived again, by kind; `on_faith` counts, by sentence, what in them is still the writer's word.
     """
 
@@ -69,6 +70,7 @@ class Report:
     trust: Trust = "on_faith"
     rollback: str = "unchecked"
     records: int = 0
+    since: int = 0
     root: str = ""
     origin: str = ""
     seals: int = 0

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from ledger import record as records
 from ledger.blobs import BlobStore
@@ -15,10 +16,13 @@ from ledger.book import BLOBS, DATABASE, INDEX
 from ledger.errors import EvidenceError, UsageError
 from ledger.record import Record
 from ledger.store.sqlite import FIRST_SEQ, SqliteStore
+from ledger.suspects import first_seq, windows_of
 from verifiers.chain import ChainResult, verify_chain
 from verifiers.derived import index_problem
 from verifiers.ending import Expectations, check_end, expectations
 from verifiers.report import Finding, Level, Report
+from verifiers.since import begin_at_snapshot
+from verifiers.suspects import mark, refuse_suspect, report_suspects
 
 Progress = Callable[[str, int, int], None]
 
@@ -32,6 +36,8 @@ class Options:
         record: id or prefix; blobs and replay are then limited to what this record rests on.
         pinned_roots: root key ids that are trusted; empty means taken on faith.
         expect_seal: a signed note that the ledger must contain.
+        since: how many records were checked before: the pass begins at the newest snapshot among them, and a
+            seal given or the high-water file must vouch for it. `last` takes the size of the larger of these.
         state_dir: where this user's high-water files lie; None leaves rollback unchecked.
         workers: processes for signatures, None for all cores.
         progress: called with (stage, done, total).
@@ -42,6 +48,7 @@ class Options:
     pinned_roots: frozenset[str] = frozenset()
     expect_seal: bytes | None = None
     state_dir: Path | None = None
+    since: int | Literal["last"] | None = None
     workers: int | None = None
     progress: Progress | None = None
 
@@ -83,16 +90,18 @@ def _verify_store(path: Path, store: SqliteStore, options: Options, report: Repo
     expected = expectations(
         options.pinned_roots, options.expect_seal, options.state_dir, _first(store)
     )
-    result = _run_chain(store, size, options, expected)
+    result = _run_chain(path, store, size, options, expected)
     try:
         _report_chain(result, expected, report)
-        if options.record is not None:
-            report.scope = _named(result, store, options.record).id
+        named = None if options.record is None else _named(result, store, options.record)
+        report.scope = named.id if named else None
+        if not result.wrong:
+            _check_suspects(store, result, named, report)
         if options.level == "blobs" and not report.wrong:
             _check_blobs(path, store, result, options, report)
         _check_guards(path, store, result, options, report)
     finally:
-        result.passed.scratch.close()
+        result.passed.close()
 
 
 def _claimed_size(store: SqliteStore) -> int | None:
@@ -117,22 +126,27 @@ def _first(store: SqliteStore) -> Record | None:
 
 
 def _run_chain(
-    store: SqliteStore, size: int, options: Options, expected: Expectations
+    path: Path, store: SqliteStore, size: int, options: Options, expected: Expectations
 ) -> ChainResult:
     progress = options.progress
+    seen = max(expected.sizes, default=0) if options.since == "last" else options.since
+    begun = begin_at_snapshot(path, store, seen) if seen else None
+    first = begun.start if begun else 0
     return verify_chain(
-        store.rows(FIRST_SEQ),
+        store.rows(first if begun else FIRST_SEQ),
         store.row,
-        store.seals(),
-        expected_records=size,
+        (seal for seal in store.seals() if seal[0] > first or not begun),
+        expected_records=size - first,
         workers=options.workers,
         roots_wanted=expected.sizes,
         progress=None if progress is None else lambda done: progress("records", done, size),
+        begun=begun,
     )
 
 
 def _report_chain(result: ChainResult, expected: Expectations, report: Report) -> None:
     report.records = result.chain.size
+    report.since = result.start
     report.root = result.chain.tree.root().hex()
     report.origin = result.chain.state.origin
     report.seals = result.seals_checked
@@ -142,13 +156,27 @@ def _report_chain(result: ChainResult, expected: Expectations, report: Report) -
         check_end(result, expected, report)
 
 
+def _check_suspects(
+    store: SqliteStore, result: ChainResult, named: Record | None, report: Report
+) -> None:
+    """V14: what revocations reach back to; nothing is read again where none does."""
+    windows = windows_of(result.chain.state.keys)
+    if not windows:
+        return
+    size = result.chain.size
+    since = _records(store, first_seq(windows), size)
+    report_suspects(mark(since, size, windows), report)
+    if named is not None:
+        refuse_suspect(named, windows, result.passed.find, report)
+
+
 def _check_blobs(
     path: Path, store: SqliteStore, result: ChainResult, options: Options, report: Report
 ) -> None:
     from verifiers.blob_pass import closure, make_pass  # noqa: PLC0415 - loads SciPy, which level records does without
 
     work = make_pass(result.passed, BlobStore(path / BLOBS), result.withheld, report)
-    scope = _records(store, 0, report.records)
+    scope = _records(store, report.since, report.records)
     if report.scope is not None:
         scope = closure(work.view, work.view.get(report.scope))
     progress, total = options.progress, report.records
@@ -162,8 +190,8 @@ def _check_guards(
     for deviation in store.deviations:
         gone = EvidenceError("TRIGGER_MISSING", f"{deviation} is gone or changed")
         report.warnings.append(Finding.of(gone))
-    if report.wrong:
-        return
+    if report.wrong or report.since:
+        return  # an index is compared with all records or not at all
     problem = index_problem(
         path / INDEX,
         report.records,
@@ -171,7 +199,8 @@ def _check_guards(
         result.passed.scratch.seq_of,
         whole=options.level == "blobs",
     )
-    if problem is not None:
+    if problem is not None and store.tail()[0] == report.records:
+        # where writers appended meanwhile, the index may rightly be further than what was verified
         stale = EvidenceError("INDEX_STALE", f"the derived index is not the records': {problem}")
         report.warnings.append(Finding.of(stale))
 
@@ -195,6 +224,7 @@ def _named(result: ChainResult, store: SqliteStore, name: str) -> Record:
             raise UsageError("REF_MALFORMED", f"{name[:80]!r} is no record id", record=name[:80])
         bounds = (bytes.fromhex(prefix.ljust(64, end)) for end in "0f")
         seqs = result.passed.scratch.with_prefix(*bounds)
+    seqs = [seq for seq in seqs if seq >= result.start]
     rows = [row for seq in seqs if seq < result.chain.size and (row := store.row(seq))]
     if len(rows) != 1:
         code = "REF_AMBIGUOUS" if rows else "REF_NOT_FOUND"

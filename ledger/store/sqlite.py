@@ -10,13 +10,15 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import resources
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from pysqlite3 import dbapi2 as sqlite
 
+from ledger import disk
 from ledger.errors import EvidenceError, UsageError
 from ledger.records.base import MAX_RECORD_BYTES
 
@@ -117,19 +119,23 @@ class SqliteStore:
         check_library()
         if path.exists():
             raise UsageError("LEDGER_EXISTS", f"{path} exists already")
-        with translated(path):
+        with translated(path), disk.translated(path):
             db = _connect(path, "rwc")
             db.execute(f"PRAGMA page_size = {PAGE_BYTES}")
             _set_pragmas(db)
             db.executescript(f"BEGIN IMMEDIATE;\n{sql('schema.sql')}\nCOMMIT;")
-        path.chmod(0o600)
+            path.chmod(0o600)
         store = cls(path, db, writable=True)
         store._check_schema()
         return store
 
     @classmethod
-    def open_writer(cls, path: Path) -> SqliteStore:
+    def open_writer(cls, path: Path, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> SqliteStore:
         """Open an existing store to append.
+
+        Args:
+            path: the file.
+            busy_timeout_ms: how long to wait for another process before `LEDGER_BUSY`.
 
         Raises:
             UsageError: `LEDGER_NOT_FOUND`, `LEDGER_READ_ONLY`, `SQLITE_UNSAFE`.
@@ -140,7 +146,7 @@ class SqliteStore:
         if not os.access(path, os.W_OK) or not os.access(path.parent, os.W_OK):
             raise UsageError("LEDGER_READ_ONLY", f"{path} or its folder cannot be written")
         with translated(path):
-            db = _connect(path, "rw")
+            db = _connect(path, "rw", busy_timeout_ms)
             _check_identity(db, path)
             _set_pragmas(db)
         store = cls(path, db, writable=True)
@@ -159,10 +165,8 @@ class SqliteStore:
         """
         check_library()
         _check_file(path)
-        quiet = not path.with_name(path.name + "-wal").exists()
-        mode = "ro&immutable=1" if quiet and not os.access(path.parent, os.W_OK) else "ro"
         with translated(path):
-            db = _connect(path, mode)
+            db = _connect(path, _reading_mode(path))
             for pragma in (
                 "trusted_schema = OFF",
                 "query_only = ON",
@@ -192,11 +196,44 @@ class SqliteStore:
         try:
             yield
             with translated(self.path):
-                self._db.execute("COMMIT")
+                self._commit()
         except BaseException:
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
+            self._rollback()
             raise
+
+    def _commit(self) -> None:
+        """Commit; what could not be committed must not come back when the log is recovered."""
+        try:
+            self._db.execute("COMMIT")
+        except sqlite.Error as error:
+            self._rollback()
+            if error.sqlite_errorcode == sqlite.SQLITE_IOERR and not self._write_over():
+                raise EvidenceError(
+                    "LEDGER_UNREADABLE",
+                    f"{self.path.name}: {error}; whether the group was kept shows when the ledger is opened again",
+                ) from error
+            raise
+
+    def _rollback(self) -> None:
+        if self._db.in_transaction:
+            with suppress(sqlite.Error):  # a disk that fails twice: the first error is told
+                self._db.execute("ROLLBACK")
+
+    def _write_over(self) -> bool:
+        """Put another commit where a failed one may lie in the log.
+
+        A sync that fails leaves the whole group in the log, committed for whoever recovers it after a kill.
+        Until then SQLite does not count it, so that the next commit takes its place: here one that changes
+        nothing.
+        """
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            self._db.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
+            self._db.execute("COMMIT")
+        except sqlite.OperationalError:
+            self._rollback()
+            return False
+        return True
 
     def tail(self) -> tuple[int, bytes | None]:
         """Number of records and the id stored beside the last one."""
@@ -308,7 +345,10 @@ class SqliteStore:
 
 def objects(db: Connection) -> dict[tuple[str, str], str]:
     """The text of every table, index, view and trigger of a database, by kind and name."""
-    return {(kind, name): text for kind, name, text in db.execute(QUERIES["objects"])}
+    # in a hostile file each of the three may be of any type
+    return {
+        (str(kind), str(name)): str(text) for kind, name, text in db.execute(QUERIES["objects"])
+    }
 
 
 def expected_objects(script: str) -> dict[tuple[str, str], str]:
@@ -322,24 +362,35 @@ def expected_objects(script: str) -> dict[tuple[str, str], str]:
 
 
 def quoted(path: Path) -> str:
-    """A path as part of a `file:` URI."""
-    return str(path.absolute()).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+    """A path as part of a `file:` URI, whatever bytes its name has."""
+    return quote(os.fsencode(path.absolute()))
 
 
-def _connect(path: Path, mode: str) -> Connection:
+def connect(path: Path, mode: str) -> Connection:
+    """A connection in autocommit mode; text that is no UTF-8 is read as other text than ours, never as an error."""
     db = sqlite.connect(
         f"file:{quoted(path)}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False
     )
-    db.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
+    db.text_factory = lambda data: data.decode("utf-8", "replace")
+    return db
+
+
+def _connect(path: Path, mode: str, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> Connection:
+    db = connect(path, mode)
+    db.execute(f"PRAGMA busy_timeout = {busy_timeout_ms}")
     return db
 
 
 def _set_pragmas(db: Connection) -> None:
-    """Set each pragma and read it back: SQLite ignores one it does not know."""
+    """Set each pragma and read it back: SQLite ignores one it does not know.
+
+    One that is as it must be is left alone: to set what the file keeps is a commit of its own.
+    """
     for name, value in _PRAGMAS.items():
+        if _pragma(db, name) == value:
+            continue
         db.execute(f"PRAGMA {name} = {value}")
-        row = db.execute(f"PRAGMA {name}").fetchone()
-        actual = row[0] if row else 0
+        actual = _pragma(db, name)
         if actual != value:
             raise UsageError(
                 "SQLITE_UNSAFE",
@@ -347,6 +398,29 @@ def _set_pragmas(db: Connection) -> None:
                 expected=str(value),
                 actual=str(actual),
             )
+
+
+def _pragma(db: Connection, name: str) -> int | str:
+    row = db.execute(f"PRAGMA {name}").fetchone()
+    return row[0] if row else 0
+
+
+def _reading_mode(path: Path) -> str:
+    """How to open a file so that reading leaves its folder as it is.
+
+    SQLite makes files beside a database in WAL mode even to read it, and only a connection that may write takes them
+    away when it closes. So where there are none yet we open as such a connection, which changes nothing: `query_only` is
+    set, and there is no log to take in. Where files lie beside it already, they are used and left. Where none can be
+    made, nobody writes either, and the file is read as it stands.
+    """
+    there = {
+        suffix
+        for suffix in ("-journal", "-wal", "-shm")
+        if os.path.lexists(path.with_name(path.name + suffix))
+    }
+    if "-wal" not in there and not os.access(path.parent, os.W_OK):
+        return "ro&immutable=1"
+    return "ro" if there else "rw"
 
 
 def _check_file(path: Path) -> None:
@@ -360,9 +434,18 @@ def _check_file(path: Path) -> None:
         raise EvidenceError("UNSAFE_PATH", f"{path} is not a regular file")
     for suffix in ("-journal", "-wal", "-shm"):
         beside = path.with_name(path.name + suffix)
-        if os.path.lexists(beside) and not stat.S_ISREG(beside.lstat().st_mode):
-            # a pipe here would hold the library for ever
+        if not is_plain(beside):  # a pipe here would hold the library for ever
             raise EvidenceError("UNSAFE_PATH", f"{beside.name} is not a regular file")
+
+
+def is_plain(path: Path) -> bool:
+    """Whether there is a regular file or nothing: another process may remove it at any time."""
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except FileNotFoundError:
+        return True
+    except OSError as error:
+        raise UsageError("LEDGER_UNREADABLE", f"{path}: {error.strerror}") from error
 
 
 def _check_identity(db: Connection, path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -52,6 +52,12 @@ _MAX_SEAL_BYTES = 1_000_000
     help="A seal that the ledger must contain.",
 )
 @click.option(
+    "--since",
+    metavar="SEAL|SIZE|last",
+    help="Check only what follows the newest snapshot under a seal that you kept (a file), among the "
+    "first SIZE records, or under what this user's high-water file saw last.",
+)
+@click.option(
     "--workers",
     type=click.IntRange(min=1),
     metavar="N",
@@ -64,20 +70,23 @@ def verify(
     level: str,
     roots: tuple[str, ...],
     expect_seal: Path | None,
+    since: str | None,
     workers: int | None,
 ) -> None:
     """Check everything again from the bytes.
 
-    With RECORD, level blobs is limited to what that record rests on. Exits with 0 verified, 1 wrong,
-    2 incomplete or unreadable.
+    With RECORD, level blobs is limited to what that record rests on, and a record that is suspect is wrong.
+    Exits with 0 verified, 1 wrong, 2 incomplete or unreadable.
     """
     from verifiers.verify import Options
     from verifiers.verify import verify as run
 
     _check_roots(roots)
-    note = None if expect_seal is None else _read_seal(expect_seal)
-    if note is not None:
-        _check_seal(note)
+    begin, kept = _since(since)
+    note = None if expect_seal is None else _read_seal(expect_seal, "--expect-seal")
+    if kept is not None and note is not None:
+        raise click.UsageError("--since with a seal's file is --expect-seal too: give it once")
+    note = note or kept
     with app.progress("verifying") as bar:
         report = run(
             app.ledger_path,
@@ -87,6 +96,7 @@ def verify(
                 pinned_roots=frozenset(roots),
                 expect_seal=note,
                 state_dir=app.state_dir,
+                since=begin,
                 workers=workers,
                 progress=_progress(bar),
             ),
@@ -114,22 +124,30 @@ def _check_roots(roots: tuple[str, ...]) -> None:
             )
 
 
-def _check_seal(note: bytes) -> None:
-    """A file that is no seal is the caller's mistake, not a finding about the ledger."""
+def _since(text: str | None) -> tuple[int | Literal["last"] | None, bytes | None]:
+    """Where to begin, and the seal that was named for it."""
+    if text is None:
+        return None, None
+    if text == "last":
+        return "last", None
+    if text.isascii() and text.isdecimal() and len(text) < 18:
+        return int(text), None
+    return "last", _read_seal(Path(text), "--since")
+
+
+def _read_seal(path: Path, option: str) -> bytes:
+    """A seal's file; one that holds none is the caller's mistake, not a finding about the ledger."""
     from ledger import seals
+    from ledger.digests import open_regular
     from ledger.errors import UsageError
 
+    with open_regular(path) as stream:
+        note = stream.read(_MAX_SEAL_BYTES)
     try:
         seals.read_unverified(note)
     except EvidenceError as error:
-        raise UsageError("USAGE", f"no seal: {error.message}", field="--expect-seal") from None
-
-
-def _read_seal(path: Path) -> bytes:
-    from ledger.digests import open_regular
-
-    with open_regular(path) as stream:
-        return stream.read(_MAX_SEAL_BYTES)
+        raise UsageError("USAGE", f"no seal: {error.message}", field=option) from None
+    return note
 
 
 def _progress(bar: Progress) -> Callable[[str, int, int], None]:
@@ -166,6 +184,7 @@ def _lines(report: Report) -> list[str]:
         [
             ("level", report.level),
             ("records", f"{report.records:,}, {render.count(report.seals, 'seal')}"),
+            *_since_fields(report),
             ("root", report.root),
             ("trust", _trust(report)),
             ("rollback", report.rollback),
@@ -174,6 +193,13 @@ def _lines(report: Report) -> list[str]:
     )
     lines += _section("findings", report.findings)
     return lines + _section("warnings", report.warnings)
+
+
+def _since_fields(report: Report) -> list[tuple[str, object]]:
+    if not report.since:
+        return []
+    by = "nothing" if report.rollback == "unchecked" else report.rollback
+    return [("since", f"checked from seq {report.since:,} on; vouched for before it by: {by}")]
 
 
 def _trust(report: Report) -> str:

@@ -630,3 +630,18 @@ sys.exit(main())
     )
     assert (done.returncode, done.stdout) == (130, "")
     assert done.stderr == "error: interrupted [INTERRUPTED]\n"
+
+
+def test_verify_since_begins_at_the_snapshot_of_the_seal(made, tmp_path):
+    """Only what was added is checked, and the answer says what vouches for the rest."""
+    made("seal", "--out", tmp_path / "mine")
+    assert made("note", "@0", "later").code == 0
+    called = made.json("verify", "--since", tmp_path / "mine")
+    assert called.result["since"] == called.result["records"] - 2
+    told = made("verify", "--since", tmp_path / "mine").out
+    assert "vouched for before it by: expected seal found" in told
+    assert made.json("verify", "--since", "last").result["rollback"] == "high water reached"
+    assert made.json("verify", "--since", tmp_path / "no").error["code"] == "INPUT_MISSING"
+    (tmp_path / "none").write_text("no seal")
+    refused = made.json("verify", "--since", tmp_path / "none")
+    assert (refused.code, refused.error["field"]) == (2, "--since")

@@ -459,6 +459,42 @@ def test_ledger_whose_rows_are_all_below_zero_is_wrong(database, folder):
     assert [(item.code, item.seq, item.expected) for item in report.wrong] == [("SEQ_GAP", -7, "0")]
 
 
+def test_reading_leaves_no_file_beside_the_database(database):
+    """Whoever only reads a ledger leaves its folder as it was, byte for byte."""
+    before = {path: path.read_bytes() for path in database.parent.iterdir() if path.is_file()}
+    for _ in range(2):
+        reader = SqliteStore.open_reader(database)
+        assert len(list(reader.rows())) == 7
+        reader.close()
+    after = {path: path.read_bytes() for path in database.parent.iterdir() if path.is_file()}
+    assert after == before
+
+
+def test_a_reader_and_a_writer_do_not_harm_one_another(database):
+    """A reader that came first sees what a writer adds, and whoever closes last leaves every record."""
+    reader = SqliteStore.open_reader(database)
+    assert reader.tail()[0] == 7
+    writer = Ledger.open(database.parent, key=key("writer"))
+    made = writer.append("note.added", {"text": "more", "tags": []})
+    assert reader.row(made.seq)[3] == made.entry
+    writer.close()
+    assert reader.row(made.seq)[3] == made.entry
+    reader.close()
+    assert not list(database.parent.glob("*-wal"))
+    again = SqliteStore.open_reader(database)
+    assert again.tail()[0] == 8
+    again.close()
+
+
+def test_a_reader_cannot_write(database):
+    """The connection of a reader refuses every change, although the file could be written."""
+    reader = SqliteStore.open_reader(database)
+    with pytest.raises(UsageError) as caught:
+        reader.put_seal(7, b"x")
+    assert caught.value.code == "LEDGER_READ_ONLY"
+    reader.close()
+
+
 def test_damage_quoted_in_the_library_s_message_is_no_raw_error(database, folder):
     """SQLite quotes the damaged text, whatever its bytes; where they are no Unicode the finding is still ours."""
     text = b"CREATE TAB\xcc (x)".hex()

@@ -53,7 +53,6 @@ class _Saved:
     tree: list[bytes]
     last_id: str | None
     seals_checked: int
-    revocations: list[tuple[str, int, int]]
 
 
 class Base:
@@ -103,7 +102,6 @@ class Base:
             chain,
             passed,
             seals_checked=saved.seals_checked,
-            revocations=list(saved.revocations),
         )
 
     def state_before(self, seq: int) -> State:
@@ -207,5 +205,4 @@ def _save(result: ChainResult) -> _Saved:
         chain.tree.to_hashes(),
         chain.last_id,
         result.seals_checked,
-        list(result.revocations),
     )

@@ -116,7 +116,6 @@ def _said(result: ChainResult) -> tuple[object, ...]:
         chain.last_id,
         chain.state,
         result.seals_checked,
-        result.revocations,
     )
 
 
