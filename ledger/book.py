@@ -7,13 +7,15 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
-from ledger import disk, seals
+from ledger import disk, highwater, restores, seals
 from ledger.admission import key_at
 from ledger.appending import Appending, Draft
 from ledger.clock import Clock, system_clock
 from ledger.ed25519 import PrivateKey
 from ledger.errors import LedgerError, UsageError
 from ledger.reading import BLOBS
+from ledger.records.base import Seen
+from ledger.restores import Restored, Stating
 from ledger.store.index import Index
 from ledger.store.sqlite import BUSY_TIMEOUT_MS, SqliteStore
 
@@ -122,6 +124,59 @@ class Ledger(Appending):
         return ledger
 
     @classmethod
+    def restore(
+        cls,
+        path: Path,
+        *,
+        key: PrivateKey,
+        state_dir: Path,
+        why: str,
+        state: Stating,
+        clock: Clock = system_clock,
+    ) -> Restored:
+        """Let a ledger that was put back from a backup go on: root's record first, then the lower mark.
+
+        What is left is verified first, every signature of it. Where a crash came between record and mark,
+        the mark is lowered and no second record made.
+
+        Args:
+            path: the folder that was put back.
+            key: signs the record; any enrolled key.
+            state_dir: where the high-water file lies that the ledger is behind.
+            why: the reason, in the owner's words.
+            state: gives root's statement over a body and a head.
+            clock: gives the record's time.
+
+        Raises:
+            UsageError: `NOT_ROLLED_BACK`, or what admission says of the statement.
+            EvidenceError: `LEDGER_FORKED`, `TAIL_CUT`, `HIGHWATER_INVALID`; what does not hold in what is left.
+        """
+        store = SqliteStore.open_writer(path / DATABASE)
+        ledger = cls(path, store, Index(path / INDEX), key=key, clock=clock, state_dir=state_dir)
+        try:
+            ledger._catch_up_index()
+            return ledger._restore(state_dir, why, state)
+        finally:
+            ledger._close_files()
+
+    def _restore(self, state_dir: Path, why: str, state: Stating) -> Restored:
+        with self._commit_lock:
+            mark = restores.mark_of(self, state_dir)
+            chain = restores.replay(self, self.size)
+            before = None if mark is None else restores.settle(self, state_dir, mark)
+            if before is not None:
+                self._check_high_water()
+                return Restored(before, True, restores.unconfirmed_runs(chain))
+            body = restores.what_is_lost(self, mark, chain, why)
+            statement = state(body, Seen(size=chain.size, root=chain.tree.root().hex()))
+            record = self.append(restores.KIND, body, {}, statement)
+            chain.admit(record)
+            assert mark is not None  # what_is_lost demanded one
+            highwater.lower(state_dir, mark, restores.head_of(chain))
+            self._check_high_water()
+            return Restored(record, False, restores.unconfirmed_runs(chain))
+
+    @classmethod
     def read(cls, path: Path) -> Ledger:
         """Open a ledger, maybe a stranger's, only to read.
 
@@ -146,7 +201,7 @@ class Ledger(Appending):
         with self._commit_lock:
             try:
                 if self._key is not None and self._chain is not None and self._chain.size:
-                    self._write_high_water(self._chain, durable=True)
+                    self._mark_durably(self._chain)
             finally:
                 self._close_files()
 
@@ -177,7 +232,7 @@ class Ledger(Appending):
             note = seals.sign_seal(seals.Seal(self.origin, size, root), key)
             with self.store.transaction():
                 self.store.put_seal(size, note)
-            self._write_high_water(chain, durable=True)
+            self._mark_durably(chain)
             return note
 
 
@@ -193,4 +248,4 @@ def _emptied_on_failure(path: Path) -> Iterator[None]:
         raise
 
 
-__all__ = ["BLOBS", "DATABASE", "INDEX", "Draft", "Ledger"]
+__all__ = ["BLOBS", "DATABASE", "INDEX", "Draft", "Ledger", "Restored"]

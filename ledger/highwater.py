@@ -13,7 +13,8 @@ small file for each ledger, keyed by the id of record 0: size, root and last id 
 Trusted for: showing this user on this machine that the ledger went back. Who can write the directory can
 delete the file and gets `unchecked`, which reports say; a witness is what stops that person.
 
-The file goes forward only. It is written whole to a temporary file and renamed, under a lock that the
+The file goes forward only, but for `lower`, which a restore on purpose needs: the alarm is taken down by
+compare and swap, after the record that says why is durable (`ledger.restored`). It is written whole to a temporary file and renamed, under a lock that the
 processes of one machine share, so a reader sees the old head or the new one. What a crash leaves:
 
     durable=True    fsync of file and folder: the old head or the new one, even after a power cut
@@ -152,6 +153,33 @@ def write(directory: Path, mark: HighWater, *, durable: bool = True) -> None:
             _expect_root(seen, mark.root)
 
 
+def lower(directory: Path, seen: HighWater, head: HighWater) -> bool:
+    """Set a ledger's high-water file back to a head, durably, if it still says what the caller saw.
+
+    Call it only once the record of the restore is durable. A crash before it leaves the alarm up.
+
+    Args:
+        directory: where high-water files are kept.
+        seen: what the file must still hold.
+        head: what it is to hold.
+
+    Returns:
+        Whether the file held `seen` and now holds `head`; False where somebody else changed it.
+
+    Raises:
+        EvidenceError: `HIGHWATER_INVALID`, the heads are of two ledgers; it or `UNSAFE_PATH`, see `read`.
+        OSError: the directory cannot be written.
+    """
+    if head.ledger != seen.ledger:
+        raise EvidenceError("HIGHWATER_INVALID", "the two heads are of different ledgers")
+    path = path_of(directory, seen.ledger)
+    with _locked(path):
+        if read(directory, seen.ledger) != seen:
+            return False
+        _replace(path, head.encode(), durable=True)
+        return True
+
+
 def check(directory: Path, ledger_id: str, size: int, root_at: Callable[[int], bytes]) -> Standing:
     """How a ledger stands to its high-water file; `root_at` is asked for one root at most.
 
@@ -249,10 +277,11 @@ def _lock(handle: int) -> None:
 
 
 def _replace(path: Path, data: bytes, *, durable: bool) -> None:
-    temporary = path.with_suffix(
-        ".tmp"
-    )  # one name: the lock is held, and a leftover is overwritten
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    temporary = path.with_suffix(".tmp")  # one name: the lock is held
+    temporary.unlink(
+        missing_ok=True
+    )  # a leftover, whatever it is: opening a pipe would wait for ever
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     handle = os.open(temporary, flags, _FILE_MODE)
     with os.fdopen(handle, "wb") as stream:
         stream.write(data)

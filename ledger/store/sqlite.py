@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from importlib import resources
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from pysqlite3 import dbapi2 as sqlite
 
@@ -30,6 +31,8 @@ FIRST_SEQ, LAST_SEQ = -(2**63), 2**63 - 1
 
 Row = tuple[int, bytes, bytes, bytes]
 Connection = Any
+DAMAGE = (sqlite.Error, UnicodeDecodeError)
+"""What the library raises over a damaged file: its own errors, or one about their text, which quotes the file."""
 
 _PRAGMAS: dict[str, int | str] = {
     "journal_mode": "wal",
@@ -93,7 +96,7 @@ def translated(path: Path) -> Iterator[None]:
         if "disk is full" in str(error):
             raise UsageError("DISK_FULL", f"no space is left for {path.name}") from error
         raise EvidenceError("LEDGER_UNREADABLE", f"{path.name}: {error}") from error
-    except sqlite.Error as error:
+    except DAMAGE as error:
         raise EvidenceError("LEDGER_UNREADABLE", f"{path.name}: {error}") from error
 
 
@@ -162,10 +165,8 @@ class SqliteStore:
         """
         check_library()
         _check_file(path)
-        quiet = not path.with_name(path.name + "-wal").exists()
-        mode = "ro&immutable=1" if quiet and not os.access(path.parent, os.W_OK) else "ro"
         with translated(path):
-            db = _connect(path, mode)
+            db = _connect(path, _reading_mode(path))
             for pragma in (
                 "trusted_schema = OFF",
                 "query_only = ON",
@@ -261,15 +262,27 @@ class SqliteStore:
         """
         last = LAST_SEQ if stop is None else stop - 1
         while start <= last:
-            with translated(self.path):
-                batch = self._db.execute(
-                    QUERIES["rows"], (start, min(last, start + ROWS_PER_READ - 1))
-                ).fetchall()
-            yield from (_checked_row(row) for row in batch)
-            later = batch[-1][0] + 1 if batch else self._next_seq(start)
+            batch = self._batch(start, min(last, start + ROWS_PER_READ - 1))
+            for row in batch:
+                yield _in_order(_checked_row(row), start)
+                start = row[0] + 1
+            later = start if batch else self._next_seq(start)
             if later is None or later > LAST_SEQ:
                 return
             start = later
+
+    def _batch(self, start: int, last: int) -> list[tuple[Any, ...]]:
+        """The rows of a stretch; of one that cannot be read whole, those up to the first bad place."""
+        while True:
+            try:
+                with translated(self.path):
+                    found = self._db.execute(QUERIES["rows"], (start, last)).fetchall()
+            except EvidenceError:
+                if start == last:
+                    raise
+                last = start  # the rows before the damage are given, so that what is wrong in them counts first
+            else:
+                return list(found)
 
     def row(self, seq: int) -> Row | None:
         """The row at a seq, or None."""
@@ -323,7 +336,10 @@ class SqliteStore:
 
 def objects(db: Connection) -> dict[tuple[str, str], str]:
     """The text of every table, index, view and trigger of a database, by kind and name."""
-    return {(kind, name): text for kind, name, text in db.execute(QUERIES["objects"])}
+    # in a hostile file each of the three may be of any type
+    return {
+        (str(kind), str(name)): str(text) for kind, name, text in db.execute(QUERIES["objects"])
+    }
 
 
 def expected_objects(script: str) -> dict[tuple[str, str], str]:
@@ -337,14 +353,21 @@ def expected_objects(script: str) -> dict[tuple[str, str], str]:
 
 
 def quoted(path: Path) -> str:
-    """A path as part of a `file:` URI."""
-    return str(path.absolute()).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+    """A path as part of a `file:` URI, whatever bytes its name has."""
+    return quote(os.fsencode(path.absolute()))
 
 
-def _connect(path: Path, mode: str, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> Connection:
+def connect(path: Path, mode: str) -> Connection:
+    """A connection in autocommit mode; text that is no UTF-8 is read as other text than ours, never as an error."""
     db = sqlite.connect(
         f"file:{quoted(path)}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False
     )
+    db.text_factory = lambda data: data.decode("utf-8", "replace")
+    return db
+
+
+def _connect(path: Path, mode: str, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> Connection:
+    db = connect(path, mode)
     db.execute(f"PRAGMA busy_timeout = {busy_timeout_ms}")
     return db
 
@@ -371,6 +394,24 @@ def _set_pragmas(db: Connection) -> None:
 def _pragma(db: Connection, name: str) -> int | str:
     row = db.execute(f"PRAGMA {name}").fetchone()
     return row[0] if row else 0
+
+
+def _reading_mode(path: Path) -> str:
+    """How to open a file so that reading leaves its folder as it is.
+
+    SQLite makes files beside a database in WAL mode even to read it, and only a connection that may write takes them
+    away when it closes. So where there are none yet we open as such a connection, which changes nothing: `query_only` is
+    set, and there is no log to take in. Where files lie beside it already, they are used and left. Where none can be
+    made, nobody writes either, and the file is read as it stands.
+    """
+    there = {
+        suffix
+        for suffix in ("-journal", "-wal", "-shm")
+        if os.path.lexists(path.with_name(path.name + suffix))
+    }
+    if "-wal" not in there and not os.access(path.parent, os.W_OK):
+        return "ro&immutable=1"
+    return "ro" if there else "rw"
 
 
 def _check_file(path: Path) -> None:
@@ -421,6 +462,15 @@ def _checked_seal(row: tuple[Any, ...]) -> tuple[int, bytes]:
     return size, note
 
 
+def _in_order(row: Row, start: int) -> Row:
+    """A damaged tree may give a row twice, or one of before: without an end, if nobody looked."""
+    if row[0] < start:
+        raise EvidenceError(
+            "LEDGER_UNREADABLE", f"row {row[0]} comes where {start} is due or a later one"
+        )
+    return row
+
+
 def _checked_row(row: tuple[Any, ...]) -> Row:
     seq, stored_id, signature, entry, entry_bytes = row
     if entry is None and type(entry_bytes) is int and entry_bytes > MAX_RECORD_BYTES:
@@ -438,6 +488,6 @@ def _checked_row(row: tuple[Any, ...]) -> Row:
         and type(entry) is bytes
     ):
         raise EvidenceError(
-            "LEDGER_UNREADABLE", f"row {seq!r} has a column of another type or length"
+            "LEDGER_UNREADABLE", f"row {seq!r} has a column of another type or length", seq=seq
         )
     return seq, stored_id, signature, entry

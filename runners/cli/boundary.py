@@ -60,6 +60,7 @@ EXIT_2 = frozenset(
         "SETTING_INVALID",
         "SETTING_UNKNOWN",
         "SQLITE_UNSAFE",
+        "STATEMENT_FILE",
         "UNSAFE_PATH",
         "USAGE",
     }
@@ -119,6 +120,8 @@ def _guarded(app: App, command: click.Group, arguments: list[str]) -> int:
         raise
     except OSError as error:
         return _fail(app, _refused_by_system(error))
+    except MemoryError:
+        return _fail(app, UsageError("OS_REFUSED", "out of memory"))
 
 
 def _answer(app: App) -> int:
@@ -137,10 +140,20 @@ def _print_lines(app: App, outcome: Outcome) -> None:
     color = app.color(sys.stdout.isatty())
     for line in outcome.lines:
         render.write(line, color=color)
+    _print_warnings(app)
     if outcome.failure is not None:
         _print_error(app, outcome.failure)
     elif outcome.next_step is not None:
         app.say(render.Styled(f"next: {_with_ledger(app, outcome.next_step)}", dim=True))
+
+
+def _print_warnings(app: App) -> None:
+    """What was recorded is durable; that the mark against a rollback was not written must be said all the same."""
+    from ledger.codes import CODES
+
+    codes = {code for code, _ in app.written.warnings} if app.written else set()
+    for code in sorted(codes & {"HIGHWATER_LAGS"}):
+        app.say(f"warning: {CODES[code].means} [{code}]")
 
 
 def _with_ledger(app: App, step: str) -> str:
@@ -191,6 +204,8 @@ def _misuse(error: click.ClickException, app: App) -> UsageError:
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         return UsageError("USAGE", "a command is missing", hint=f"see {path} --help")
     message = error.format_message().rstrip(".")
+    if "PRIVATE KEY" in message:  # a pasted key begins like an option; it is not printed back
+        message = "a private key was given where a file's name or an option belongs"
     field = getattr(getattr(error, "param", None), "opts", [None])[0]
     lower = message[:1].lower() + message[1:]
     return UsageError("USAGE", lower, field=field, hint=f"see {path} --help")

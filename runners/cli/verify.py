@@ -75,8 +75,8 @@ def verify(
 ) -> None:
     """Check everything again from the bytes.
 
-    With RECORD, level blobs is limited to what that record rests on. Exits with 0 verified, 1 wrong,
-    2 incomplete or unreadable.
+    With RECORD, level blobs is limited to what that record rests on, and a record that is suspect is wrong.
+    Exits with 0 verified, 1 wrong, 2 incomplete or unreadable.
     """
     from verifiers.verify import Options
     from verifiers.verify import verify as run

@@ -143,6 +143,19 @@ def test_process_that_dies_leaves_no_half_blob(blobs, moment):
     assert blobs.read(blobs.put(data, TEXT).digest) == data
 
 
+def test_file_or_loop_where_a_folder_should_be_is_unsafe(blobs, tmp_path):
+    """Whatever stands on the way to a blob, opening it ends as a finding of ours."""
+    blob = blobs.put(b"abc", TEXT)
+    folder = blobs.path(blob.digest).parent
+    blobs.path(blob.digest).unlink()
+    folder.rmdir()
+    folder.write_bytes(b"no folder")
+    assert refusal(blobs.read, blob.digest) == "UNSAFE_PATH"
+    folder.unlink()
+    folder.symlink_to(folder.name)
+    assert refusal(blobs.check, blob.digest) == "UNSAFE_PATH"
+
+
 def test_system_s_refusal_is_one_clean_error(tmp_path):
     """A blob folder that cannot be made or written is told with the path and a code, nothing raw."""
     (tmp_path / "sha256").write_text("a file where the folder should be")

@@ -13,11 +13,14 @@ from pathlib import Path
 import pytest
 import samples
 from pysqlite3 import dbapi2 as sqlite
-from world import ORIGIN, WRITER_ROLES, SeqClock, World, clock_at, grown, key
+from world import ORIGIN, WRITER_ROLES, SeqClock, World, clock_at, grown, key, row_of
 
 from ledger import appending, highwater
+from ledger import record as record_module
+from ledger.blobs import JSON
 from ledger.book import BLOBS, DATABASE, INDEX, Draft, Ledger
 from ledger.errors import EvidenceError, UsageError
+from ledger.merkle import CompactRange
 from ledger.records.identity import NoteAdded
 from verifiers.verify import Options, verify
 
@@ -36,10 +39,11 @@ def usage(call, *arguments, **options) -> UsageError:
     return caught.value
 
 
-def check(folder, records: int) -> None:
+def check(folder, records: int, warnings: tuple[str, ...] = ()) -> None:
     """The verifier, told nothing, finds every record in order."""
     report = verify(folder, Options(workers=1))
-    assert (report.verdict, report.records, report.warnings) == ("verified", records, [])
+    codes = tuple(item.code for item in report.warnings)
+    assert (report.verdict, report.records, codes) == ("verified", records, warnings)
 
 
 def test_appending_gives_the_bytes_that_admission_gives(folder):
@@ -49,7 +53,7 @@ def test_appending_gives_the_bytes_that_admission_gives(folder):
         assert [record.id for record in ledger.records()] == [item.id for item in world.records]
         assert ledger.head() == (world.chain.size, world.chain.tree.root(), world.chain.last_id)
         assert ledger.state() == world.chain.state
-    check(folder, len(world.records))
+    check(folder, len(world.records), ("LEDGER_RESTORED",))
 
 
 def test_new_ledger_holds_its_creation_and_its_writer(ledger, folder):
@@ -577,6 +581,41 @@ def test_opening_while_another_process_appends_is_no_alarm(folder, tmp_path, mon
         monkeypatch.setattr(highwater, "read", read_after_an_append)
         with high_water(folder, tmp_path) as ledger:
             assert ledger.size == other.size
+
+
+def test_a_forged_snapshot_behind_the_mark_hides_no_rollback(folder, tmp_path):
+    """Padding up to the lost size, and a snapshot there that claims the lost tree, do not pass for the records."""
+    ids = filled(folder)
+    copy, state = tmp_path / "copy", tmp_path / "state"
+    shutil.copytree(folder, copy)
+    with high_water(folder, state) as ledger:
+        ledger.append("note.added", {"text": "lost"})
+        lost = CompactRange()
+        for record in ledger.records():
+            lost.append(bytes.fromhex(record.id[7:]))
+    with reopen(copy) as ledger:
+        ledger.append("note.added", {"text": "padding"})
+        kept = ledger.blobs.put(ledger.state().to_bytes(), JSON).model_dump()
+        tree = [item.hex() for item in lost.to_hashes()]
+        entry = record_module.build_entry(
+            ledger=ledger.origin,
+            seq=ledger.size,
+            prev=ledger.head()[2],
+            kind="snapshot.recorded",
+            schema=1,
+            time=clock_at(99),
+            actor=key("writer").id,
+            refs={},
+            body={"state": kept, "tree": tree},
+            statement=None,
+        )
+        forged = record_module.parse(entry, bytes(64))
+        with ledger.store.transaction():
+            ledger.store.append([row_of(forged)])
+    assert highwater.read(state, ids[0]).root == lost.root()
+    with pytest.raises(EvidenceError) as caught:
+        high_water(copy, state)
+    assert caught.value.code == "LEDGER_FORKED"
 
 
 def test_fork_is_refused_to_a_writer(folder, tmp_path):
