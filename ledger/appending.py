@@ -354,13 +354,6 @@ class Appending(Reading):
             tree.append(leaf_hash(signature + entry))
         return tree.root()
 
-    def _mark_durably(self, chain: Chain) -> None:
-        """The high-water file brought to the disk; where it cannot be written the records are no less durable."""
-        try:
-            self._write_high_water(chain, durable=True)
-        except OSError:
-            self.warnings.append(("HIGHWATER_LAGS", chain.size - 1))
-
     def _write_high_water(self, chain: Chain, *, durable: bool) -> None:
         if self._state_dir is None or chain.last_id is None:
             return

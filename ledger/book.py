@@ -68,7 +68,7 @@ class Ledger(Appending):
             ledger._origin = origin
             try:
                 ledger._begin(root_key, writer_key, writer_roles, owner, nonce)
-            except LedgerError:
+            except BaseException:
                 ledger._close_files()
                 raise
         ledger._key = writer_key
@@ -201,7 +201,7 @@ class Ledger(Appending):
         with self._commit_lock:
             try:
                 if self._key is not None and self._chain is not None and self._chain.size:
-                    self._mark_durably(self._chain)
+                    self._write_high_water(self._chain, durable=True)
             finally:
                 self._close_files()
 
@@ -232,7 +232,7 @@ class Ledger(Appending):
             note = seals.sign_seal(seals.Seal(self.origin, size, root), key)
             with self.store.transaction():
                 self.store.put_seal(size, note)
-            self._mark_durably(chain)
+            self._write_high_water(chain, durable=True)
             return note
 
 
@@ -241,7 +241,7 @@ def _emptied_on_failure(path: Path) -> Iterator[None]:
     """A folder that was empty before is empty again: what could be left is no ledger."""
     try:
         yield
-    except LedgerError:
+    except BaseException:  # a Ctrl-C too
         with suppress(OSError):  # the first refusal is what is told
             for file in path.iterdir():
                 file.unlink()

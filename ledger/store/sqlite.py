@@ -11,6 +11,7 @@ import os
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,7 @@ _PRAGMAS: dict[str, int | str] = {
 }
 
 
+@cache
 def sql(name: str) -> str:
     """The text of one of this package's SQL files."""
     return resources.files(__package__).joinpath("sql", name).read_text(encoding="utf-8")

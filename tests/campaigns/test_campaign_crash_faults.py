@@ -9,6 +9,7 @@ from campaigns.crashing import STRACE_MISSING, Site
 from campaigns.report import Outcome
 
 
+@pytest.mark.slow
 def test_slice_holds_for_every_call(tmp_path):
     """Whatever call fails, the process answers with a code or a warning, and nothing is lost."""
     outcome = crash_faults.run(settings_in(tmp_path))

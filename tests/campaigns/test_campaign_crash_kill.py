@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from campaign_settings import settings_in
 from campaigns import crash_kill, crashing
 
 
+@pytest.mark.slow
 def test_slice_holds_for_every_way_of_its_first_cases(tmp_path):
     """Killed at random moments and at exact system calls, four writers lose nothing acknowledged."""
     outcome = crash_kill.run(settings_in(tmp_path))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from campaign_settings import settings_in
 from campaigns import crash_readers
 from campaigns.crashing import STRACE_MISSING
 
 
+@pytest.mark.slow
 def test_slice_holds_for_readers_alive_dead_and_stopped(tmp_path):
     """Readers see whole prefixes, and neither a dead nor a stopped one stops a writer."""
     outcome = crash_readers.run(settings_in(tmp_path))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from campaign_settings import settings_in
 from campaigns import crash_wal
 
@@ -9,6 +10,7 @@ from ledger.appending import Appending
 from ledger.store.sqlite import SqliteStore
 
 
+@pytest.mark.slow
 def test_slice_holds_for_every_sort_of_damage(tmp_path):
     """However the log is damaged, a prefix is left, and a tail that is lost is told."""
     outcome = crash_wal.run(settings_in(tmp_path))

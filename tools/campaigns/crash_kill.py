@@ -45,6 +45,7 @@ REACH = {
     "openat": 40,
     "fcntl": 80,
 }
+FIRST_ONLY = "ftruncate"  # made by the first process that opens a ledger, so the victim goes ahead
 WAYS = (*MOMENTS, *REACH)
 # another process may hold the ledger for long on a slow machine; nothing was written then
 PERMITTED_ERRORS = {"LEDGER_BUSY"}
@@ -152,8 +153,12 @@ def _at_a_call(children: list[Child], injection: str, choices: random.Random) ->
     """One child dies as it is about to make a call; half the time the others die with it."""
     victim = choices.choice(children)
     victim.trace(injection)
+    victim.go()
+    if injection.startswith(FIRST_ONLY):
+        victim.wait()
     for child in children:
-        child.go()
+        if child is not victim:
+            child.go()
     victim.wait()
     if victim.was_killed and choices.random() < 0.5:
         for child in children:
