@@ -137,7 +137,7 @@ def test_an_index_with_text_that_is_none_is_done_without(tmp_path):
     path = tmp_path / "index.sqlite"
     index = Index(path)
     for item in World(staffed=False).records:
-        index.add(item)
+        index.add(item, [])
     index.close()
     db = sqlite.connect(str(path), isolation_level=None)
     db.execute("INSERT INTO edges VALUES (0, 1, CAST(x'ff' AS TEXT))")
