@@ -103,7 +103,7 @@ def test_no_command_repeats_a_secret(watch, tmp_path, monkeypatch):
         "cut": "KEY_MALFORMED",
         "renamed": "KEY_MALFORMED",
         "doubled": "KEY_MALFORMED",
-        "locked by name only": "KEY_LOCKED",
+        "locked by name only": "KEY_MALFORMED",
         "raw": "KEY_MALFORMED",
         "hex": "KEY_MALFORMED",
         "open": "KEY_FILE_OPEN",
@@ -186,7 +186,7 @@ def test_the_process_itself_says_nothing_more(watch, tmp_path):
         check=False,
     )
     assert done.returncode == 2
-    assert "KEY_LOCKED" in done.stderr
+    assert "KEY_MALFORMED" in done.stderr
     assert watch.found(done.stdout + done.stderr) == []
 
 
