@@ -116,11 +116,12 @@ def find_suspect(
         return None
     first = first_seq(windows)
     known = set() if clean is None else clean
-    queue = deque(record for record in starts if record.id not in known)
-    seen = {record.id for record in queue}
+    begun = {record.id: record for record in starts if record.id not in known}
+    seen, queue = set(begun), deque(begun)  # ids only: a closure may hold many records
     while queue:
-        record = queue.popleft()
-        if record.seq < first:
+        name = queue.popleft()
+        record = begun.get(name) or resolve(name)
+        if record is None or record.seq < first:
             continue
         key = suspect_key(record, windows)
         if key is not None:
@@ -128,8 +129,6 @@ def find_suspect(
         for ref in rests_on(record):
             if ref not in seen and ref not in known:
                 seen.add(ref)
-                target = resolve(ref)
-                if target is not None:
-                    queue.append(target)
+                queue.append(ref)
     known |= seen
     return None

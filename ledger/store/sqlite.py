@@ -264,17 +264,21 @@ class SqliteStore:
         """
         last = LAST_SEQ if stop is None else stop - 1
         while start <= last:
-            batch = self._batch(start, min(last, start + ROWS_PER_READ - 1))
+            batch, end = self._batch(start, min(last, start + ROWS_PER_READ - 1))
             for row in batch:
                 yield _in_order(_checked_row(row), start)
                 start = row[0] + 1
-            later = start if batch else self._next_seq(start)
-            if later is None or later > LAST_SEQ:
-                return
-            start = later
+            if not batch:
+                later = self._next_seq(end + 1) if end < last else None
+                if later is None:
+                    return
+                start = later
 
-    def _batch(self, start: int, last: int) -> list[tuple[Any, ...]]:
-        """The rows of a stretch; of one that cannot be read whole, those up to the first bad place."""
+    def _batch(self, start: int, last: int) -> tuple[list[tuple[Any, ...]], int]:
+        """The rows of a stretch and its end; of one that cannot be read whole, its first place only.
+
+        So the rows before a damage are given, and what is wrong in them counts first.
+        """
         while True:
             try:
                 with translated(self.path):
@@ -282,9 +286,9 @@ class SqliteStore:
             except EvidenceError:
                 if start == last:
                     raise
-                last = start  # the rows before the damage are given, so that what is wrong in them counts first
+                last = start
             else:
-                return list(found)
+                return list(found), last
 
     def row(self, seq: int) -> Row | None:
         """The row at a seq, or None."""
@@ -318,7 +322,12 @@ class SqliteStore:
             row = self._db.execute(
                 "SELECT min(seq) FROM records WHERE seq >= ?", (start,)
             ).fetchone()
-        return None if row is None else row[0]
+        later: int | None = None if row is None else row[0]
+        if later is not None and later < start:
+            raise EvidenceError(
+                "LEDGER_UNREADABLE", f"row {later} comes where {start} is due or a later one"
+            )
+        return later
 
     def _check_schema(self) -> None:
         """Plain tables are demanded; a missing guard trigger is only noted."""

@@ -99,6 +99,9 @@ def _check_target(out: Path | None) -> None:
         raise UsageError("INPUT_MISSING", f"there is no folder {out.parent}", field="--out")
     if out.is_dir():
         raise UsageError("OS_REFUSED", f"{out} is a folder", field="--out")
+    if not out.exists():
+        out.open("xb").close()  # what the system refuses, it refuses here
+        out.unlink()
 
 
 def _prove(app: App, name: str, out: Path | None) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 
 import pytest
 from campaigns import suspects as campaign
@@ -68,7 +67,7 @@ def test_a_walk_that_forgets_the_statement_s_key_fails(monkeypatch, tmp_path):
     original = definition.suspect_key
 
     def by_writer_only(record, windows):
-        return original(replace(record, statement=None), windows)
+        return original(record._replace(statement=None), windows)
 
     monkeypatch.setattr(definition, "suspect_key", by_writer_only)
     assert failures(tmp_path, 12)

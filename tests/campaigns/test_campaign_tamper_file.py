@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import time
 from contextlib import suppress
@@ -13,11 +14,11 @@ from campaigns.report import Outcome, Settings
 from campaigns.tamper.disk import make_bases
 from campaigns.watched import run_watched
 
-from ledger.blobs import BlobStore
 from ledger.errors import EvidenceError
 from ledger.store.sqlite import SqliteStore
 from verifiers import chain as chain_pass
 from verifiers import verify as verification
+from verifiers.blob_pass import BlobPass
 
 NAMES = list(tamper_file.CHANGES)
 
@@ -76,17 +77,12 @@ SABOTAGE = {
         lambda *_, **__: None,
         "index: ids changed",
     ),
-    "blobs are not hashed": (
-        BlobStore,
-        "check",
-        lambda self, digest: self.path(digest).stat().st_size,
-        "blob: two swapped",
-    ),
+    "blobs are not hashed": (BlobPass, "_check_blob", lambda *_: True, "blob: gone"),
     "an unreadable row ends the rows": (
         chain_pass,
         "_readable",
         until_unreadable,
-        "database: a range overwritten",
+        "sql: values of forbidden types",
     ),
     "rows below zero are not read": (verification, "FIRST_SEQ", 0, "sql: records added"),
 }
@@ -98,7 +94,7 @@ def test_hole_in_the_product_fails_the_campaign(
 ):
     """With one check taken away, changes of its class are reported as failures."""
     monkeypatch.setattr(where, name, hole)
-    assert some(settings, bases, attack, count=12).failures
+    assert some(settings, bases, attack).failures
 
 
 def test_raw_exception_is_a_failure(settings, bases, monkeypatch):
@@ -124,7 +120,21 @@ def test_case_that_hangs_or_dies_is_a_failure_and_the_others_go_on(settings):
 
     outcome = run_watched(settings, 6, work, 0.5)
     assert outcome.cases == 6
-    assert outcome.failures == ["case 1: no answer within 0 s", "case 3: the process ended with 9"]
+    assert outcome.failures == [
+        "case 1: no answer within 0.5 s",
+        "case 3: the process ended with 9",
+    ]
+
+
+def test_cases_are_shared_between_processes(settings):
+    """Two lanes run each case once."""
+    ran = run_watched(
+        replace(settings, full=True, workers=2),
+        7,
+        lambda case: Outcome(1, failures=[f"{case}"]),
+        30.0,
+    )
+    assert (ran.cases, sorted(ran.failures)) == (7, [str(case) for case in range(7)])
 
 
 def test_one_case_can_be_run_again(settings):
@@ -133,3 +143,16 @@ def test_one_case_can_be_run_again(settings):
         replace(settings, case=4), 6, lambda case: Outcome(1, failures=[f"{case}"]), 5.0
     )
     assert (ran.cases, ran.failures) == (1, ["4"])
+
+
+def test_interrupted_campaign_leaves_no_process(settings):
+    """A Ctrl-C while workers run ends all of them."""
+
+    def stop(_done, _total):
+        assert multiprocessing.active_children()
+        raise KeyboardInterrupt
+
+    interrupted = replace(settings, full=True, workers=2, progress=stop)
+    with pytest.raises(KeyboardInterrupt):
+        run_watched(interrupted, 6, lambda _case: Outcome(cases=1), 30.0)
+    assert multiprocessing.active_children() == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 from dataclasses import replace
 
 import pytest
@@ -183,3 +184,16 @@ def test_unreadable_seals_do_not_hide_a_bad_record():
 
     result = verifier.verify_chain(rows, every.rows.__getitem__, notes())
     assert [item.code for item in result.wrong] == ["SIGNATURE_INVALID", "LEDGER_UNREADABLE"]
+
+
+def test_interrupted_campaign_leaves_no_process(settings):
+    """A Ctrl-C while workers run ends all of them."""
+
+    def stop(_done, _total):
+        assert multiprocessing.active_children()
+        raise KeyboardInterrupt
+
+    interrupted = replace(settings, full=True, workers=2, progress=stop)
+    with pytest.raises(KeyboardInterrupt):
+        case_pool.run_cases(interrupted, 4000, tamper_memory._cases)
+    assert multiprocessing.active_children() == []

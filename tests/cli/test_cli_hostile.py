@@ -52,7 +52,7 @@ def test_a_policy_beyond_reason_is_one_error(made, tmp_path, text):
 def test_a_seal_that_cannot_be_written_out_is_not_made(made, tmp_path):
     """Where --out cannot be a file, the ledger is as it was."""
     size = made.json("log").result["size"]
-    for out in (tmp_path, tmp_path / "absent" / "seal"):
+    for out in (tmp_path, tmp_path / "absent" / "seal", "/proc/seal"):
         assert made.json("seal", "--out", out).code == 2
     assert made.json("log").result["size"] == size
 

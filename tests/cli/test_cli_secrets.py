@@ -103,7 +103,7 @@ def test_no_command_repeats_a_secret(watch, tmp_path, monkeypatch):
         "cut": "KEY_MALFORMED",
         "renamed": "KEY_MALFORMED",
         "doubled": "KEY_MALFORMED",
-        "locked by name only": "KEY_LOCKED",
+        "locked by name only": "KEY_MALFORMED",
         "raw": "KEY_MALFORMED",
         "hex": "KEY_MALFORMED",
         "open": "KEY_FILE_OPEN",
@@ -175,7 +175,7 @@ def test_no_file_but_the_keys_holds_a_secret(watch, tmp_path):
 
 def test_the_process_itself_says_nothing_more(watch, tmp_path):
     """As a process of its own, with a passphrase in its environment, nothing secret is on either stream."""
-    file = bad_files(tmp_path / "bad")["locked by name only"]
+    file = bad_files(tmp_path / "bad")["other"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONFAULTHANDLER": "1"}
     command = [sys.executable, "-m", "runners.cli.entry", "--ledger", str(watch.cli.ledger)]
     done = subprocess.run(

@@ -493,3 +493,14 @@ def test_a_reader_cannot_write(database):
         reader.put_seal(7, b"x")
     assert caught.value.code == "LEDGER_READ_ONLY"
     reader.close()
+
+
+def test_damage_quoted_in_the_library_s_message_is_no_raw_error(database, folder):
+    """SQLite quotes the damaged text, whatever its bytes; where they are no Unicode the finding is still ours."""
+    text = b"CREATE TAB\xcc (x)".hex()
+    raw(
+        database,
+        "PRAGMA writable_schema = ON",
+        f"UPDATE sqlite_master SET sql = CAST(x'{text}' AS TEXT) WHERE name = 'seals'",
+    )
+    assert [item.code for item in verify(folder, Options(workers=1)).wrong] == ["LEDGER_UNREADABLE"]

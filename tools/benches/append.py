@@ -6,6 +6,7 @@ group. What the ledger leaves for later (the index that `close` writes) is count
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -32,10 +33,14 @@ def run(settings: Settings) -> list[Row]:
         shutil.rmtree(folder, ignore_errors=True)
         shutil.rmtree(folder.with_suffix(".state"), ignore_errors=True)
     make(empty)
-    shutil.copytree(grown(settings, size), large)
+    source = grown(settings, size)
+    for suffix in ("", ".state"):  # the high-water file too: opening looks at it
+        shutil.copytree(source.with_suffix(suffix), large.with_suffix(suffix))
+    os.sync()  # what was copied is not written while we measure
     rows = [*_measure(settings, empty, groups), *_measure(settings, large, groups)]
     for folder in (empty, large):
         shutil.rmtree(folder)
+        shutil.rmtree(folder.with_suffix(".state"))
     return rows
 
 

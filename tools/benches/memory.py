@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -55,11 +54,10 @@ def _ratio(values: list[float]) -> float:
 def _peak(folder: Path) -> dict[str, float]:
     command = [sys.executable, "-P", "-m", "benches.peak", str(folder)]
     done = subprocess.run(command, stdout=subprocess.PIPE, env=ENVIRONMENT, check=True)
-    parent_kib, worker_kib, workers = json.loads(done.stdout)
+    parent_kib, workers_kib = json.loads(done.stdout)
     return {
         "parent_mb": round(parent_kib * 1024 / 1e6, 1),
-        "largest_worker_mb": round(worker_kib * 1024 / 1e6, 1),
-        "sum_mb": round((parent_kib + workers * worker_kib) * 1024 / 1e6, 1),
-        "workers": workers,
-        "cores": len(os.sched_getaffinity(0)),
+        "largest_worker_mb": round(max(workers_kib, default=0) * 1024 / 1e6, 1),
+        "sum_mb": round((parent_kib + sum(workers_kib)) * 1024 / 1e6, 1),
+        "workers": len(workers_kib),
     }

@@ -34,6 +34,7 @@ BENCHES = {
         Bench(
             "verify", "benches.verify", "verification against bare Ed25519 over the same messages"
         ),
+        Bench("since", "benches.since", "verify --since over the last hundredth of a ledger"),
         Bench("memory", "benches.memory", "resident memory of verify as the ledger grows"),
         Bench("bytes", "benches.stored", "bytes on disk for each byte of entry"),
         Bench("small", "benches.small", "small times that a person waits for"),

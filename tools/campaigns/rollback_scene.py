@@ -19,7 +19,7 @@ from campaigns.rollback_world import (
 from ledger.book import INDEX
 from ledger.highwater import HighWater, path_of
 
-MARKS = ("present", "present", "lagging", "absent", "empty", "damaged", "foreign")
+MARKS = ("present", "lagging", "absent", "empty", "damaged", "foreign")
 SEALS = ("none", "older", "equal", "beyond", "fork")
 DAMAGED = "HIGHWATER_INVALID"
 

@@ -83,7 +83,7 @@ def _step(lanes: list[_Lane], outcome: Outcome) -> list[_Lane]:
         if lane.pipe in ready:
             _take(lane, outcome)
         elif time.monotonic() >= lane.deadline_s:
-            _lost(lane, outcome, f"no answer within {lane.limit_s:.0f} s")
+            _lost(lane, outcome, f"no answer within {lane.limit_s:g} s")
     return [lane for lane in lanes if lane.todo]
 
 

@@ -10,6 +10,8 @@ from campaigns.tamper.base import Base, signed
 from campaigns.tamper.growing import OTHER_ORIGIN, Note, key
 from ledger import notes as signed_notes
 from ledger import seals, statements
+from ledger.dsse import pae
+from ledger.record import PAYLOAD_TYPE
 from ledger.records.base import Seen
 
 _STATED = "statement"
@@ -103,6 +105,25 @@ def _wrong_key(base: Base, random: Random) -> Attack | None:
     names = {"writer", "promoter", "reviewer", "auditor", "leaver", "nobody", "root-after-rotation"}
     names -= {base.staters[seq], offices.get(str(base.staters[seq]))}
     return _restated(base, seq, random.choice(sorted(str(name) for name in names)))
+
+
+def _other_protocol(base: Base, random: Random) -> Attack:
+    """The right key's signature over the right payload, made for something that is no statement."""
+    seq = _stated(base, random)
+    record = base.records[seq]
+    value = base.value(seq)
+    assert record.statement is not None  # _stated chose it
+    payload = statements.payload(
+        record.ledger,
+        record.kind,
+        record.refs,
+        record.body,
+        record.statement.seal,
+        record.statement.nonce,
+    )
+    message = random.choice((payload, pae(PAYLOAD_TYPE, payload), pae("application/json", payload)))
+    value[_STATED]["signature"] = key(str(base.staters[seq])).sign(message).hex()
+    return at(base, seq, signed(seq, value, base.writers[seq]))
 
 
 def _missing(base: Base, random: Random) -> Attack:
@@ -231,6 +252,7 @@ AUTHORITY: dict[str, Make] = {
     "statement: over a head of nobody's": _other_head,
     "statement: over a stale head": _stale_head,
     "statement: by a key that may not": _wrong_key,
+    "statement: signed for another protocol": _other_protocol,
     "statement: missing": _missing,
     "statement: where none is due": _unexpected,
     "seal: bytes changed": _seal_bytes,

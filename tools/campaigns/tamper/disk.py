@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -99,17 +100,14 @@ def make_bases(folder: Path) -> list[DiskBase]:
     return bases
 
 
-class _store:  # noqa: N801 - a context manager over one call
+@contextmanager
+def _store(folder: Path) -> Iterator[SqliteStore]:
     """A writer's store, closed at the end."""
-
-    def __init__(self, folder: Path) -> None:
-        self._store = SqliteStore.open_writer(folder / DATABASE)
-
-    def __enter__(self) -> SqliteStore:
-        return self._store
-
-    def __exit__(self, *_: object) -> None:
-        self._store.close()
+    store = SqliteStore.open_writer(folder / DATABASE)
+    try:
+        yield store
+    finally:
+        store.close()
 
 
 def open_writer(base: DiskBase, folder: Path) -> Ledger:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 from random import Random
 
 from campaigns.tamper.attack import Attack, Make, at
 from campaigns.tamper.base import Base, row
+from campaigns.tamper.growing import key
+from ledger import statements
+from ledger.checks.identity import ROTATION_TYPE
+from ledger.dsse import pae
+from ledger.record import PAYLOAD_TYPE
 from verifiers.chain import Row
 
 ORDER = 2**252 + 27742317777372353535851937790883648493
@@ -134,6 +140,15 @@ def _signature_borrowed(base: Base, random: Random) -> Attack:
     return _signature(base, random, seq, random.choice(base.rows)[2])
 
 
+def _other_protocol(base: Base, random: Random) -> Attack:
+    """The writer's own signature over the very bytes, made for something that is no record."""
+    seq, old = _spot(base, random)
+    types = (statements.PAYLOAD_TYPE, ROTATION_TYPE, "application/json", PAYLOAD_TYPE + " ")
+    messages = (old[3], hashlib.sha256(old[3]).digest(), *(pae(kind, old[3]) for kind in types))
+    signature = key(base.writers[seq]).sign(random.choice(messages))
+    return _signature(base, random, seq, signature)
+
+
 def _stored_id(base: Base, random: Random) -> Attack:
     seq, old = _spot(base, random)
     assert old[1] is not None  # the store gives each row its id
@@ -157,5 +172,6 @@ ENTRY_BYTES: dict[str, Make] = {
     "signature: of another length": _signature_length,
     "signature: swapped between two records": _signatures_swapped,
     "signature: another record's": _signature_borrowed,
+    "signature: made for another protocol": _other_protocol,
     "id beside the row": _stored_id,
 }
