@@ -57,3 +57,25 @@ def test_missing_strace_fails_the_campaign(tmp_path, monkeypatch):
     """Without the tool that makes calls fail, the campaign fails and says why."""
     monkeypatch.setenv("PATH", str(tmp_path))
     assert crash_faults.run(settings_in(tmp_path)).failures == [STRACE_MISSING]
+
+
+@pytest.fixture
+def failing_syncs(monkeypatch):
+    """A campaign in which each sync of an append fails in turn, and the process then dies without closing."""
+    faults = [crash_faults.Fault("dying", ("fsync",), "EIO", str(n)) for n in range(1, 5)]
+    monkeypatch.setattr(crash_faults, "_cases", lambda *_: faults)
+    monkeypatch.setattr(crash_places, "PLACES", {})
+
+
+def test_record_refused_for_a_failed_sync_does_not_come_back(tmp_path, failing_syncs):
+    """A group that was refused because its sync failed is not in the ledger that is recovered after the kill."""
+    outcome = crash_faults.run(settings_in(tmp_path))
+    assert outcome.failures == []
+    assert outcome.counts["fsync fails: refused LEDGER_UNREADABLE"] > 1
+
+
+def test_record_that_comes_back_is_found(tmp_path, monkeypatch, failing_syncs):
+    """With a store that does not write over a failed commit, the campaign sees the refused record return."""
+    monkeypatch.setattr(crash_faults, "WORKER", "forgiving_worker")
+    outcome = crash_faults.run(settings_in(tmp_path))
+    assert any("a record refused" in line for line in outcome.failures)
