@@ -37,7 +37,7 @@ GROUPS: dict[str, dict[str, Maker]] = {
     "models": hostile_models.KINDS,
     "words": hostile_words.KINDS,
 }
-FULL_ROUNDS = 30
+FULL_ROUNDS = 10
 SLICE_CASES = 24
 CONTROLS: dict[str, tuple[str, ...]] = {
     "verify": ("verify", "--level", "blobs"),
