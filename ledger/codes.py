@@ -357,7 +357,10 @@ CODES: dict[str, Code] = {
     "LEDGER_NOT_FOUND": Code(
         "there is no ledger here", "make one: evidence init DIR --origin NAME"
     ),
-    "LEDGER_EXISTS": Code("there is something here already", "choose an empty folder"),
+    "LEDGER_EXISTS": Code(
+        "there is something here already",
+        "choose an empty folder; `evidence verify` says what is in this one",
+    ),
     "LEDGER_UNREADABLE": Code(
         "the file is no ledger, damaged, or cannot be read", "check the path and its permissions"
     ),
@@ -366,7 +369,8 @@ CODES: dict[str, Code] = {
         "restore a backup, or read the records with a program that trusts no schema",
     ),
     "LEDGER_EMPTY": Code(
-        "there is nothing to verify; an empty ledger is never verified", "check the path"
+        "there is nothing to verify; an empty ledger is never verified",
+        "check the path; where an `evidence init` was killed, remove the folder and begin again",
     ),
     "LEDGER_BUSY": Code(
         "another process held the ledger for too long", "try again; nothing was written"

@@ -30,6 +30,7 @@ EXIT_2 = frozenset(
     {
         "BLOB_MISSING",
         "BLOB_WITHHELD",
+        "DISK_FULL",
         "FORMAT_UNKNOWN",
         "INPUT_MISSING",
         "KEY_FILE_EXISTS",

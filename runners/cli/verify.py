@@ -248,6 +248,8 @@ def _finding_lines(finding: Finding) -> list[str]:
 
 
 def _next(report: Report) -> str:
+    if report.verdict == "wrong":
+        return "keep this copy as it is and rest nothing on it; see docs/spec/verification.md for the step named"
     if report.trust == "on_faith":
         return "evidence verify --root KEYID, with the root key's id from somebody you trust"
     if report.level == "records":
