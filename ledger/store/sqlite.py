@@ -10,13 +10,16 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from pysqlite3 import dbapi2 as sqlite
 
+from ledger import disk
 from ledger.errors import EvidenceError, UsageError
 from ledger.records.base import MAX_RECORD_BYTES
 
@@ -29,6 +32,8 @@ FIRST_SEQ, LAST_SEQ = -(2**63), 2**63 - 1
 
 Row = tuple[int, bytes, bytes, bytes]
 Connection = Any
+DAMAGE = (sqlite.Error, UnicodeDecodeError)
+"""What the library raises over a damaged file: its own errors, or one about their text, which quotes the file."""
 
 _PRAGMAS: dict[str, int | str] = {
     "journal_mode": "wal",
@@ -42,6 +47,7 @@ _PRAGMAS: dict[str, int | str] = {
 }
 
 
+@cache
 def sql(name: str) -> str:
     """The text of one of this package's SQL files."""
     return resources.files(__package__).joinpath("sql", name).read_text(encoding="utf-8")
@@ -92,7 +98,7 @@ def translated(path: Path) -> Iterator[None]:
         if "disk is full" in str(error):
             raise UsageError("DISK_FULL", f"no space is left for {path.name}") from error
         raise EvidenceError("LEDGER_UNREADABLE", f"{path.name}: {error}") from error
-    except sqlite.Error as error:
+    except DAMAGE as error:
         raise EvidenceError("LEDGER_UNREADABLE", f"{path.name}: {error}") from error
 
 
@@ -115,19 +121,23 @@ class SqliteStore:
         check_library()
         if path.exists():
             raise UsageError("LEDGER_EXISTS", f"{path} exists already")
-        with translated(path):
+        with translated(path), disk.translated(path):
             db = _connect(path, "rwc")
             db.execute(f"PRAGMA page_size = {PAGE_BYTES}")
             _set_pragmas(db)
             db.executescript(f"BEGIN IMMEDIATE;\n{sql('schema.sql')}\nCOMMIT;")
-        path.chmod(0o600)
+            path.chmod(0o600)
         store = cls(path, db, writable=True)
         store._check_schema()
         return store
 
     @classmethod
-    def open_writer(cls, path: Path) -> SqliteStore:
+    def open_writer(cls, path: Path, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> SqliteStore:
         """Open an existing store to append.
+
+        Args:
+            path: the file.
+            busy_timeout_ms: how long to wait for another process before `LEDGER_BUSY`.
 
         Raises:
             UsageError: `LEDGER_NOT_FOUND`, `LEDGER_READ_ONLY`, `SQLITE_UNSAFE`.
@@ -138,7 +148,7 @@ class SqliteStore:
         if not os.access(path, os.W_OK) or not os.access(path.parent, os.W_OK):
             raise UsageError("LEDGER_READ_ONLY", f"{path} or its folder cannot be written")
         with translated(path):
-            db = _connect(path, "rw")
+            db = _connect(path, "rw", busy_timeout_ms)
             _check_identity(db, path)
             _set_pragmas(db)
         store = cls(path, db, writable=True)
@@ -157,10 +167,8 @@ class SqliteStore:
         """
         check_library()
         _check_file(path)
-        quiet = not path.with_name(path.name + "-wal").exists()
-        mode = "ro&immutable=1" if quiet and not os.access(path.parent, os.W_OK) else "ro"
         with translated(path):
-            db = _connect(path, mode)
+            db = _connect(path, _reading_mode(path))
             for pragma in (
                 "trusted_schema = OFF",
                 "query_only = ON",
@@ -190,11 +198,44 @@ class SqliteStore:
         try:
             yield
             with translated(self.path):
-                self._db.execute("COMMIT")
+                self._commit()
         except BaseException:
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
+            self._rollback()
             raise
+
+    def _commit(self) -> None:
+        """Commit; what could not be committed must not come back when the log is recovered."""
+        try:
+            self._db.execute("COMMIT")
+        except sqlite.Error as error:
+            self._rollback()
+            if error.sqlite_errorcode == sqlite.SQLITE_IOERR and not self._write_over():
+                raise EvidenceError(
+                    "LEDGER_UNREADABLE",
+                    f"{self.path.name}: {error}; whether the group was kept shows when the ledger is opened again",
+                ) from error
+            raise
+
+    def _rollback(self) -> None:
+        if self._db.in_transaction:
+            with suppress(sqlite.Error):  # a disk that fails twice: the first error is told
+                self._db.execute("ROLLBACK")
+
+    def _write_over(self) -> bool:
+        """Put another commit where a failed one may lie in the log.
+
+        A sync that fails leaves the whole group in the log, committed for whoever recovers it after a kill.
+        Until then SQLite does not count it, so that the next commit takes its place: here one that changes
+        nothing.
+        """
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            self._db.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
+            self._db.execute("COMMIT")
+        except sqlite.OperationalError:
+            self._rollback()
+            return False
+        return True
 
     def tail(self) -> tuple[int, bytes | None]:
         """Number of records and the id stored beside the last one."""
@@ -223,15 +264,31 @@ class SqliteStore:
         """
         last = LAST_SEQ if stop is None else stop - 1
         while start <= last:
-            with translated(self.path):
-                batch = self._db.execute(
-                    QUERIES["rows"], (start, min(last, start + ROWS_PER_READ - 1))
-                ).fetchall()
-            yield from (_checked_row(row) for row in batch)
-            later = batch[-1][0] + 1 if batch else self._next_seq(start)
-            if later is None or later > LAST_SEQ:
-                return
-            start = later
+            batch, end = self._batch(start, min(last, start + ROWS_PER_READ - 1))
+            for row in batch:
+                yield _in_order(_checked_row(row), start)
+                start = row[0] + 1
+            if not batch:
+                later = self._next_seq(end + 1) if end < last else None
+                if later is None:
+                    return
+                start = later
+
+    def _batch(self, start: int, last: int) -> tuple[list[tuple[Any, ...]], int]:
+        """The rows of a stretch and its end; of one that cannot be read whole, its first place only.
+
+        So the rows before a damage are given, and what is wrong in them counts first.
+        """
+        while True:
+            try:
+                with translated(self.path):
+                    found = self._db.execute(QUERIES["rows"], (start, last)).fetchall()
+            except EvidenceError:
+                if start == last:
+                    raise
+                last = start
+            else:
+                return list(found), last
 
     def row(self, seq: int) -> Row | None:
         """The row at a seq, or None."""
@@ -265,7 +322,12 @@ class SqliteStore:
             row = self._db.execute(
                 "SELECT min(seq) FROM records WHERE seq >= ?", (start,)
             ).fetchone()
-        return None if row is None else row[0]
+        later: int | None = None if row is None else row[0]
+        if later is not None and later < start:
+            raise EvidenceError(
+                "LEDGER_UNREADABLE", f"row {later} comes where {start} is due or a later one"
+            )
+        return later
 
     def _check_schema(self) -> None:
         """Plain tables are demanded; a missing guard trigger is only noted."""
@@ -285,7 +347,10 @@ class SqliteStore:
 
 def objects(db: Connection) -> dict[tuple[str, str], str]:
     """The text of every table, index, view and trigger of a database, by kind and name."""
-    return {(kind, name): text for kind, name, text in db.execute(QUERIES["objects"])}
+    # in a hostile file each of the three may be of any type
+    return {
+        (str(kind), str(name)): str(text) for kind, name, text in db.execute(QUERIES["objects"])
+    }
 
 
 def expected_objects(script: str) -> dict[tuple[str, str], str]:
@@ -299,24 +364,35 @@ def expected_objects(script: str) -> dict[tuple[str, str], str]:
 
 
 def quoted(path: Path) -> str:
-    """A path as part of a `file:` URI."""
-    return str(path.absolute()).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+    """A path as part of a `file:` URI, whatever bytes its name has."""
+    return quote(os.fsencode(path.absolute()))
 
 
-def _connect(path: Path, mode: str) -> Connection:
+def connect(path: Path, mode: str) -> Connection:
+    """A connection in autocommit mode; text that is no UTF-8 is read as other text than ours, never as an error."""
     db = sqlite.connect(
         f"file:{quoted(path)}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False
     )
-    db.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
+    db.text_factory = lambda data: data.decode("utf-8", "replace")
+    return db
+
+
+def _connect(path: Path, mode: str, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> Connection:
+    db = connect(path, mode)
+    db.execute(f"PRAGMA busy_timeout = {busy_timeout_ms}")
     return db
 
 
 def _set_pragmas(db: Connection) -> None:
-    """Set each pragma and read it back: SQLite ignores one it does not know."""
+    """Set each pragma and read it back: SQLite ignores one it does not know.
+
+    One that is as it must be is left alone: to set what the file keeps is a commit of its own.
+    """
     for name, value in _PRAGMAS.items():
+        if _pragma(db, name) == value:
+            continue
         db.execute(f"PRAGMA {name} = {value}")
-        row = db.execute(f"PRAGMA {name}").fetchone()
-        actual = row[0] if row else 0
+        actual = _pragma(db, name)
         if actual != value:
             raise UsageError(
                 "SQLITE_UNSAFE",
@@ -324,6 +400,29 @@ def _set_pragmas(db: Connection) -> None:
                 expected=str(value),
                 actual=str(actual),
             )
+
+
+def _pragma(db: Connection, name: str) -> int | str:
+    row = db.execute(f"PRAGMA {name}").fetchone()
+    return row[0] if row else 0
+
+
+def _reading_mode(path: Path) -> str:
+    """How to open a file so that reading leaves its folder as it is.
+
+    SQLite makes files beside a database in WAL mode even to read it, and only a connection that may write takes them
+    away when it closes. So where there are none yet we open as such a connection, which changes nothing: `query_only` is
+    set, and there is no log to take in. Where files lie beside it already, they are used and left. Where none can be
+    made, nobody writes either, and the file is read as it stands.
+    """
+    there = {
+        suffix
+        for suffix in ("-journal", "-wal", "-shm")
+        if os.path.lexists(path.with_name(path.name + suffix))
+    }
+    if "-wal" not in there and not os.access(path.parent, os.W_OK):
+        return "ro&immutable=1"
+    return "ro" if there else "rw"
 
 
 def _check_file(path: Path) -> None:
@@ -337,9 +436,18 @@ def _check_file(path: Path) -> None:
         raise EvidenceError("UNSAFE_PATH", f"{path} is not a regular file")
     for suffix in ("-journal", "-wal", "-shm"):
         beside = path.with_name(path.name + suffix)
-        if os.path.lexists(beside) and not stat.S_ISREG(beside.lstat().st_mode):
-            # a pipe here would hold the library for ever
+        if not is_plain(beside):  # a pipe here would hold the library for ever
             raise EvidenceError("UNSAFE_PATH", f"{beside.name} is not a regular file")
+
+
+def is_plain(path: Path) -> bool:
+    """Whether there is a regular file or nothing: another process may remove it at any time."""
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except FileNotFoundError:
+        return True
+    except OSError as error:
+        raise UsageError("LEDGER_UNREADABLE", f"{path}: {error.strerror}") from error
 
 
 def _check_identity(db: Connection, path: Path) -> None:
@@ -365,6 +473,15 @@ def _checked_seal(row: tuple[Any, ...]) -> tuple[int, bytes]:
     return size, note
 
 
+def _in_order(row: Row, start: int) -> Row:
+    """A damaged tree may give a row twice, or one of before: without an end, if nobody looked."""
+    if row[0] < start:
+        raise EvidenceError(
+            "LEDGER_UNREADABLE", f"row {row[0]} comes where {start} is due or a later one"
+        )
+    return row
+
+
 def _checked_row(row: tuple[Any, ...]) -> Row:
     seq, stored_id, signature, entry, entry_bytes = row
     if entry is None and type(entry_bytes) is int and entry_bytes > MAX_RECORD_BYTES:
@@ -382,6 +499,6 @@ def _checked_row(row: tuple[Any, ...]) -> Row:
         and type(entry) is bytes
     ):
         raise EvidenceError(
-            "LEDGER_UNREADABLE", f"row {seq!r} has a column of another type or length"
+            "LEDGER_UNREADABLE", f"row {seq!r} has a column of another type or length", seq=seq
         )
     return seq, stored_id, signature, entry

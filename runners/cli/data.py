@@ -13,7 +13,7 @@ from runners.cli.context import App, pass_app
 
 if TYPE_CHECKING:
     from ledger.record import Record
-    from verifiers.data.rows import ParsedRows, Rejected
+    from verifiers.data.rows import ParsedRows
 
 REJECTS_SHOWN = 10
 EXAMPLES_SHOWN = 5
@@ -113,8 +113,12 @@ def _emit_dataset(app: App, sources: list[Record], dataset: Record, parsed: Pars
         kinds = [(kind, str(count)) for kind, count in dataset.body["secrets"].items()]
         lines += ["", *render.table(("looks like a secret", "times"), kinds)]
     if parsed.rejects:
-        rows = [_reject(item, sources) for item in parsed.rejects[:REJECTS_SHOWN]]
-        lines += ["", *render.table(("line", "reason", "what is wrong"), rows, limit=120)]
+        rows = [
+            (*_file(item.source, sources), str(item.line), item.code, item.message)
+            for item in parsed.rejects[:REJECTS_SHOWN]
+        ]
+        heads = ("file", "line", "reason", "what is wrong")[-len(rows[0]) :]
+        lines += ["", *render.table(heads, rows, limit=120)]
         if len(parsed.rejects) > REJECTS_SHOWN:
             lines.append(
                 f"… and {len(parsed.rejects) - REJECTS_SHOWN} more, all in the rejects blob"
@@ -124,9 +128,9 @@ def _emit_dataset(app: App, sources: list[Record], dataset: Record, parsed: Pars
     )
 
 
-def _reject(item: Rejected, sources: list[Record]) -> tuple[str, str, str]:
-    place = "" if item.source is None else f"{sources[item.source].body['name']}:"
-    return f"{place}{item.line}", item.code, item.message
+def _file(source: int | None, sources: list[Record]) -> tuple[str, ...]:
+    """The name of a reject's file, nothing where there is only one."""
+    return () if source is None else (str(sources[source].body["name"]),)
 
 
 @data.command(

@@ -211,7 +211,8 @@ def keep(ledger: Ledger, path: Path) -> Blob:
         raise UsageError("INPUT_MISSING", f"there is no file {path}")
     if path.stat().st_size > MAX_SOURCE_BYTES:
         raise UsageError("TOO_LARGE", f"{path.name} has more than {MAX_SOURCE_BYTES} bytes")
-    return ledger.blobs.put_file(path, BINARY)
+    # the size that a file states is not always where it ends
+    return ledger.blobs.put_file(path, BINARY, max_bytes=MAX_SOURCE_BYTES)
 
 
 def _form(ledger: Ledger, name: str, blob: Blob) -> str:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ledger.book import Ledger
     from ledger.record import Record
 
-STATES = ("running", "completed", "failed", "stopped", "unconfirmed")
+STATES = ("running", "completed", "failed", "stopped", "unconfirmed", "dead")
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,8 @@ def run_status(ledger: Ledger, run: Record) -> RunStatus:
     """How a run stands.
 
     A run without `run.ended` is *running* where its process still lives on this machine, else
-    *unconfirmed*: nobody can say whether it still works.
+    *unconfirmed*: nobody can say whether it still works. A run that was open when the ledger was restored
+    from a backup is *unconfirmed* too, and *dead* once it was reconciled so.
     """
     plan = ledger.get(str(run.ref("plan")))
     ended = ledger.referrers(run.id, "run", "run.ended")
@@ -56,7 +57,7 @@ def run_status(ledger: Ledger, run: Record) -> RunStatus:
         batches = ledger.referrers(run.id, "run", "batch.built")
         datums = sum(item.body["datums"] for item in batches)
         counters = {"groups": 0, "datums": datums, "updates": len(updates), "outcomes": 0}
-        state, detail = _living(run)
+        state, detail = _dead(ledger, run) or _lost_sight(ledger, run) or _living(run)
     return RunStatus(
         run=run,
         state=state,
@@ -66,6 +67,21 @@ def run_status(ledger: Ledger, run: Record) -> RunStatus:
         update=updates[-1] if updates else None,
         detail=detail,
     )
+
+
+def _dead(ledger: Ledger, run: Record) -> tuple[str, str] | None:
+    for item in reversed(ledger.referrers(run.id, "run", "run.reconciled")):
+        if item.body["found"] == "dead":
+            return "dead", f"reconciled: {item.body['evidence']}"
+    return None
+
+
+def _lost_sight(ledger: Ledger, run: Record) -> tuple[str, str] | None:
+    """A restore after the launch: what the run did since the backup is not in the ledger."""
+    later = [item for item in ledger.of_kind("ledger.restored") if item.seq > run.seq]
+    if not later:
+        return None
+    return "unconfirmed", f"the ledger was restored at seq {later[0].seq}, what came after is lost"
 
 
 def _living(run: Record) -> tuple[str, str]:
