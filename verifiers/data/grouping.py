@@ -23,7 +23,15 @@ from verifiers.data.identity import (
     values,
     words,
 )
-from verifiers.data.near_duplicates import PAIRS, SHINGLE_WORDS, alike_pairs, fingerprints_of
+from verifiers.data.near_duplicates import (
+    EDITED_THRESHOLD,
+    PAIRS,
+    SHINGLE_WORDS,
+    THRESHOLD,
+    Measure,
+    alike_pairs,
+    fingerprints_of,
+)
 from verifiers.data.word_runs import Words
 
 NEAR = "text:near"
@@ -80,8 +88,12 @@ def _near(rows: Sequence[Row], digests: Sequence[str]) -> Iterator[tuple[str, st
     order = sorted(range(len(rows)), key=digests.__getitem__)
     texts = [normalised(row_text(rows[index]).input) for index in order]
     numbered = Words.of(map(words, texts))
-    measures = {"fives": numbered.runs(SHINGLE_WORDS), "pairs": numbered.runs(PAIRS.run_words)}
-    prints = fingerprints_of(measures["pairs"], PAIRS)
+    pairs = numbered.runs(PAIRS.run_words)
+    measures = {
+        "near_duplicate": Measure(numbered.runs(SHINGLE_WORDS), THRESHOLD),
+        "edited": Measure(pairs, EDITED_THRESHOLD),
+    }
+    prints = fingerprints_of(pairs, PAIRS)
     first: dict[str, int] = {}
     for place, text in enumerate(texts):
         same = first.setdefault(text, place)

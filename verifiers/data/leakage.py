@@ -7,7 +7,7 @@ a validation row by a training row, a test row by either. Levels, from `identity
 - `annotation`: the normalised input is the same, the answer another;
 - `masked`: the input is the same once words with digits are gone (and at least three words are left);
 - `near_duplicate`: inputs share at least half of their five-word runs;
-- `edited`: inputs of five words and more share at least half of their two-word runs.
+- `edited`: inputs of five words and more share at least 0.6 of their two-word runs.
 
 The last four look at the input alone: a question that was seen is seen, whatever its answer was. Entities
 are counted apart: held-out rows whose value of a field also occurs before. Rows of the past, those that earlier
@@ -35,16 +35,18 @@ from verifiers.data.identity import (
     words,
 )
 from verifiers.data.near_duplicates import (
+    EDITED_THRESHOLD,
     FIVES,
     PAIRS,
     SHINGLE_WORDS,
     THRESHOLD,
+    Measure,
     Scheme,
     fingerprints_of,
     first_alike,
 )
 from verifiers.data.splits import ROLES
-from verifiers.data.word_runs import WordRuns, Words
+from verifiers.data.word_runs import Words
 
 METHOD = "leakage/2"
 LEVELS = ("exact", "normalised", "masked", "near_duplicate", "edited", "annotation")
@@ -257,10 +259,10 @@ def _alike(prepared: Sequence[_Prepared], method: str) -> Iterator[Finding]:
     """Rows come in the order of the ranks, so the rows before a rank are a prefix."""
     scheme = _SCHEMES[method]
     numbered = Words.of(words(row.normal_input) for row in prepared)
-    measures: dict[str, WordRuns] = {"near_duplicate": numbered.runs(SHINGLE_WORDS)}
+    measures = {"near_duplicate": Measure(numbered.runs(SHINGLE_WORDS), THRESHOLD)}
     if method == METHOD:
-        measures["edited"] = numbered.runs(scheme.run_words)
-    hashed = measures.get("edited", measures["near_duplicate"])
+        measures["edited"] = Measure(numbered.runs(scheme.run_words), EDITED_THRESHOLD)
+    hashed = measures.get("edited", measures["near_duplicate"]).runs
     prints = fingerprints_of(hashed, scheme)
     for rank in sorted({row.rank for row in prepared})[1:] or ():
         ours = [index for index, row in enumerate(prepared) if row.rank == rank]
@@ -290,7 +292,7 @@ def _finding(level: str, row: _Prepared, other: _Prepared, detail: str) -> Findi
 
 
 def _settings(entities: Sequence[str], scheme: Scheme) -> dict[str, Any]:
-    hashed = {} if scheme is FIVES else {"hashed_words": scheme.run_words}
+    edits = {"edited_threshold": str(EDITED_THRESHOLD), "edited_words": scheme.run_words}
     return {
         "bands": scheme.bands,
         "band_rows": scheme.band_rows,
@@ -298,5 +300,5 @@ def _settings(entities: Sequence[str], scheme: Scheme) -> dict[str, Any]:
         "min_masked_words": MIN_MASKED_WORDS,
         "shingle_words": SHINGLE_WORDS,
         "threshold": str(THRESHOLD),
-        **hashed,
+        **({} if scheme is FIVES else edits),
     }

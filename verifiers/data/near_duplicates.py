@@ -6,7 +6,7 @@ Datasets*, chapter 3): b bands of r rows find a pair of Jaccard similarity s wit
 in numpy, because whoever verifies an audit years later may not depend on a library's choice of hash.
 
 Two schemes. `FIVES` hashes five-word runs in 42 bands of 3: a pair of similarity 0.5 is found with probability
-0.996, of 0.6 with 0.99997. `PAIRS` hashes two-word runs in 42 bands of 4: 0.93 at 0.5, 0.98 at 0.55, 0.997 at 0.6.
+0.996, of 0.6 with 0.99997. `PAIRS` hashes two-word runs in 42 bands of 4: 0.93 at 0.5, 0.997 at 0.6, 0.99999 at 0.7.
 A changed word costs five five-word runs and two two-word runs, so edited texts are looked for by the second; texts
 that share half of their five-word runs share well over half of their two-word runs and are found by it as well.
 """
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 SHINGLE_WORDS = 5
 THRESHOLD = 0.5
+EDITED_THRESHOLD = 0.6
 MAX_BUCKET = 200
 MAX_CONFIRMED = 256
 
@@ -50,6 +51,19 @@ class Scheme:
 
 FIVES = Scheme(run_words=SHINGLE_WORDS, bands=42, band_rows=3)
 PAIRS = Scheme(run_words=2, bands=42, band_rows=4)
+
+
+@dataclass(frozen=True)
+class Measure:
+    """Runs that are compared, and the share that two texts must have in common to be alike."""
+
+    runs: WordRuns
+    threshold: float
+
+    def similarity(self, one: int, other: int) -> float | None:
+        """The pair's Jaccard similarity, or None where it is below the threshold."""
+        found = self.runs.jaccard(one, other)
+        return found if found >= self.threshold else None
 
 
 @dataclass(frozen=True)
@@ -81,23 +95,23 @@ def first_near_duplicates(
     prints: Fingerprints, held_out: Iterable[int], before: Iterable[int]
 ) -> Found:
     """For each held-out text that has one: a similar earlier text and the pair's Jaccard similarity."""
-    return first_alike(prints, {"runs": prints.runs}, held_out, before)["runs"]
+    return first_alike(prints, {"": Measure(prints.runs, THRESHOLD)}, held_out, before)[""]
 
 
 def first_alike(
     prints: Fingerprints,
-    measures: Mapping[str, WordRuns],
+    measures: Mapping[str, Measure],
     held_out: Iterable[int],
     before: Iterable[int],
 ) -> dict[str, Found]:
-    """For each measure and each held-out text: an earlier text that shares at least half of their runs.
+    """For each measure and each held-out text: an earlier text that is alike by the measure.
 
     Texts without a run by every measure are left out. Among a text's candidates the 256 that share most bands
     are compared; a bucket with more than 200 earlier texts gives its first 200.
 
     Args:
         prints: fingerprints of all texts, by which candidates are found.
-        measures: name -> the runs that are compared.
+        measures: by name.
         held_out: indices of the texts to look for.
         before: indices of the texts to look in.
     """
@@ -111,9 +125,9 @@ def first_alike(
 
 
 def alike_pairs(
-    prints: Fingerprints, measures: Mapping[str, WordRuns], chosen: Iterable[int]
+    prints: Fingerprints, measures: Mapping[str, Measure], chosen: Iterable[int]
 ) -> Iterator[tuple[int, int]]:
-    """Pairs of texts that share at least half of their runs by some measure: enough of them to join all.
+    """Pairs of texts that are alike by some measure: enough of them to join all.
 
     A pair whose two texts are joined already, by pairs given before, is not compared.
     """
@@ -136,25 +150,25 @@ def _root(root: list[int], text: int) -> int:
     return text
 
 
-def _alike(measures: Mapping[str, WordRuns], one: int, other: int) -> bool:
-    return any(runs.jaccard(one, other) >= THRESHOLD for runs in measures.values())
+def _alike(measures: Mapping[str, Measure], one: int, other: int) -> bool:
+    return any(measure.similarity(one, other) is not None for measure in measures.values())
 
 
 def _confirm(
-    measures: Mapping[str, WordRuns], one: int, others: list[int], found: dict[str, Found]
+    measures: Mapping[str, Measure], one: int, others: list[int], found: dict[str, Found]
 ) -> None:
-    for name, runs in measures.items():
+    for name, measure in measures.items():
         for other in others:
-            similarity = runs.jaccard(one, other)
-            if similarity >= THRESHOLD:
+            similarity = measure.similarity(one, other)
+            if similarity is not None:
                 found[name][one] = (other, similarity)
                 break
 
 
-def _measurable(measures: Mapping[str, WordRuns], chosen: Iterable[int]) -> Index:
+def _measurable(measures: Mapping[str, Measure], chosen: Iterable[int]) -> Index:
     index = np.fromiter(chosen, np.int64)
-    for runs in measures.values():
-        index = runs.having(index)
+    for measure in measures.values():
+        index = measure.runs.having(index)
     return index
 
 
