@@ -39,8 +39,9 @@ def main() -> int:
     try:
         for batch in _batches(pa.py_buffer(data), sys.argv[1]):
             for row in batch.to_pylist():
-                sys.stdout.write(json.dumps(_present(row), ensure_ascii=False) + "\n")
-        sys.stdout.flush()
+                line = json.dumps(_present(row), ensure_ascii=False)
+                sys.stdout.buffer.write(line.encode() + b"\n")  # UTF-8 whatever the locale
+        sys.stdout.buffer.flush()
     except (Unreadable, pa.ArrowException, OSError, ValueError, OverflowError) as error:
         print(" ".join(str(error).split())[:200], file=sys.stderr)  # noqa: T201 - to the parent
         return REFUSED

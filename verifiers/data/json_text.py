@@ -9,6 +9,8 @@ from ledger.canonical import loads
 from ledger.errors import EvidenceError
 
 MAX_DIGITS = 40
+MIN_INTEGER = -(2**63)
+MAX_INTEGER = 2**64 - 1
 
 
 def loads_unique(data: bytes, max_depth: int) -> Any:
@@ -26,10 +28,13 @@ def loads_unique(data: bytes, max_depth: int) -> Any:
 
 
 def _integer(text: str) -> int:
-    """An integer of a length that Python converts; longer ones cost quadratic time or raise."""
+    """An integer that the writer of rows can write again; the length is looked at first, since long ones cost more."""
     if len(text) > MAX_DIGITS:
         raise EvidenceError("NOT_CANONICAL", f"an integer has {len(text)} digits")
-    return int(text)
+    value = int(text)
+    if not MIN_INTEGER <= value <= MAX_INTEGER:
+        raise EvidenceError("NOT_CANONICAL", f"the integer {text} is beyond 64 bits")
+    return value
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -26,7 +26,7 @@ MAX_ID_CHARS = 200
 REASONS: dict[str, str] = {
     "too_large": f"the line is longer than {MAX_LINE_BYTES} bytes",
     "too_deep": f"the line nests deeper than {MAX_DEPTH} levels",
-    "not_json": "the line is not JSON in UTF-8, or holds NaN or an infinity",
+    "not_json": "the line is not JSON in UTF-8, or holds NaN, an infinity or an integer beyond 64 bits",
     "duplicate_key": "an object names one key twice",
     "not_an_object": "the line is JSON but not an object",
     "unknown_kind": "the kind is none of chat, desk, dialogue, scenario",

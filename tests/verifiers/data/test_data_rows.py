@@ -89,6 +89,8 @@ BAD = [
     ("no JSON", b"hello\n", "not_json"),
     ("a cut line", b'{"messages": [\n', "not_json"),
     ("NaN", b'{"messages": NaN}\n', "not_json"),
+    ("an integer that nobody can write again", b'{"metadata": {"n": 18446744073709551616}}\n', "not_json"),
+    ("an infinity by its exponent", b'{"metadata": {"n": 1e999}}\n', "not_json"),
     ("bytes that are not UTF-8", b'{"id": "\xff"}\n', "not_json"),
     ("half a character", b'{"id": "\\ud800"}\n', "not_json"),
     ("nested too deep", b"[" * 17 + b"]" * 17 + b"\n", "too_deep"),

@@ -40,8 +40,28 @@ def test_a_key_that_stands_twice(text):
 
 @pytest.mark.parametrize(
     "data",
-    [b"", b"{", b"NaN", b"[1,Infinity]", b"\xff", b"[" * 100, b"{}{}", b"'a'"],
-    ids=["nothing", "cut", "nan", "infinity", "not utf-8", "deep", "two values", "single quotes"],
+    [
+        b"",
+        b"{",
+        b"NaN",
+        b"[1,Infinity]",
+        b"\xff",
+        b"[" * 100,
+        b"{}{}",
+        b"'a'",
+        b"18446744073709551616",
+    ],
+    ids=[
+        "nothing",
+        "cut",
+        "nan",
+        "infinity",
+        "not utf-8",
+        "deep",
+        "two values",
+        "single quotes",
+        "65 bits",
+    ],
 )
 def test_what_is_not_json(data):
     """Bytes that are not one JSON value are NOT_CANONICAL."""

@@ -26,7 +26,7 @@ CALLS = [
     {"role": "assistant", "content": "There."},
 ]  # fmt: skip
 ROWS = [
-    chat_row("a", "One thing", customer_id="ann"),
+    chat_row("a", "Grüße, one thing — 数", customer_id="ann"),
     chat_row("b", "Another", metadata={"pool": 1}),
     {"id": "c", "messages": CALLS},
 ]
