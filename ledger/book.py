@@ -16,8 +16,9 @@ from ledger.errors import LedgerError, UsageError
 from ledger.reading import BLOBS
 from ledger.records.base import Seen
 from ledger.restores import Restored, Stating
+from ledger.store.connection import BUSY_TIMEOUT_MS
 from ledger.store.index import Index
-from ledger.store.sqlite import BUSY_TIMEOUT_MS, SqliteStore
+from ledger.store.sqlite import SqliteStore
 
 DATABASE = "ledger.sqlite"
 INDEX = "index.sqlite"

@@ -18,7 +18,7 @@ from pysqlite3 import dbapi2 as sqlite
 
 from ledger.errors import EvidenceError
 from ledger.record import Record
-from ledger.store.sqlite import (
+from ledger.store.connection import (
     DAMAGE,
     QUERIES,
     connect,

@@ -14,7 +14,7 @@ from world import World, key, row_of
 from ledger import book
 from ledger.book import DATABASE, Ledger
 from ledger.errors import EvidenceError, UsageError
-from ledger.store import sqlite as store
+from ledger.store import connection as store
 from ledger.store.sqlite import SqliteStore
 from verifiers.verify import Options, verify
 
@@ -68,7 +68,7 @@ def test_guards_refuse(database, statement):
 def test_pragmas_are_as_asked(database):
     """Each setting that durability and safety rest on is read back from the connection."""
     opened = SqliteStore.open_writer(database)
-    for name, value in store._PRAGMAS.items():
+    for name, value in store.PRAGMAS.items():
         assert opened._db.execute(f"PRAGMA {name}").fetchone()[0] == value, name
     opened.close()
     reader = SqliteStore.open_reader(database)
@@ -79,7 +79,7 @@ def test_pragmas_are_as_asked(database):
 
 def test_pragma_that_does_not_take_is_refused(tmp_path, monkeypatch):
     """SQLite ignores a pragma that it does not know; we do not."""
-    monkeypatch.setitem(store._PRAGMAS, "no_such_pragma", 1)
+    monkeypatch.setitem(store.PRAGMAS, "no_such_pragma", 1)
     with pytest.raises(UsageError) as caught:
         SqliteStore.create(tmp_path / "x.sqlite")
     assert caught.value.code == "SQLITE_UNSAFE"

@@ -18,7 +18,7 @@ from benches.report import Row, Settings, Spent, ratios, timed
 from benches.workload import Training, grown, make, open_ledger
 from ledger.dsse import pae
 from ledger.record import PAYLOAD_TYPE, Record
-from ledger.store import sqlite as store
+from ledger.store.connection import PAGE_BYTES, PRAGMAS
 
 ROUNDS = 5
 
@@ -103,8 +103,8 @@ class Bare:
         self.path = path
         self._key = key("writer")
         self._db = sqlite.connect(str(path), isolation_level=None)
-        self._db.execute(f"PRAGMA page_size = {store.PAGE_BYTES}")
-        for name, value in store._PRAGMAS.items():  # noqa: SLF001 - the same settings, by definition
+        self._db.execute(f"PRAGMA page_size = {PAGE_BYTES}")
+        for name, value in PRAGMAS.items():
             self._db.execute(f"PRAGMA {name} = {value}")
         self._db.execute(
             "CREATE TABLE records (seq INTEGER PRIMARY KEY, id BLOB, prev BLOB, signature BLOB, entry BLOB) STRICT"

@@ -20,7 +20,7 @@ from campaigns.report import Outcome, Settings
 from ledger import highwater
 from ledger.book import DATABASE, Ledger
 from ledger.errors import LedgerError
-from ledger.store.sqlite import PAGE_BYTES
+from ledger.store.connection import PAGE_BYTES
 from verifiers.verify import Options, verify
 
 FULL_CASES = 240

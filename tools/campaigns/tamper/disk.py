@@ -17,7 +17,8 @@ from ledger.blobs import blobs_of
 from ledger.book import DATABASE, INDEX, Ledger
 from ledger.ed25519 import PrivateKey
 from ledger.record import Record, parse
-from ledger.store.sqlite import DAMAGE, FIRST_SEQ, SqliteStore
+from ledger.store.connection import DAMAGE
+from ledger.store.sqlite import FIRST_SEQ, SqliteStore
 from verifiers.chain import Row
 from verifiers.report import Level, Report
 from verifiers.verify import Options, verify

@@ -12,7 +12,7 @@ from pysqlite3 import dbapi2 as sqlite
 from campaigns.tamper.disk import DiskBase
 from campaigns.tamper.file_bytes import Change
 from ledger.book import DATABASE, INDEX
-from ledger.store import sqlite as store
+from ledger.store import connection as store
 
 _COLUMNS = ("id", "prev", "signature", "entry")
 _ROW = (
