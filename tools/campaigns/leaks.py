@@ -76,6 +76,7 @@ def _count_leaks(
         naming = [level for level, others in by_level.items() if source in others]
         levels.update(f"{leak.way} by {level}" for level in naming)
         outcome.cases += 1
+        outcome.counts[f"attack {leak.way}"] += 1
         outcome.counts[f"{leak.way}: {'found' if naming else 'missed'}"] += 1
         if not naming:
             missed.append(f"case {leak.case}: {leak.way} was not found")
