@@ -7,7 +7,7 @@ a validation row by a training row, a test row by either. Levels, from `identity
 - `annotation`: the normalised input is the same, the answer another;
 - `masked`: the input is the same once words with digits are gone (and at least three words are left);
 - `near_duplicate`: inputs share at least half of their five-word runs;
-- `edited`: inputs of five words and more share at least 0.6 of their two-word runs.
+- `edited`: inputs of five words and more share at least 0.6 of their two-word runs, of short ones half.
 
 The last four look at the input alone: a question that was seen is seen, whatever its answer was. Entities
 are counted apart: held-out rows whose value of a field also occurs before. Rows of the past, those that earlier
@@ -39,6 +39,7 @@ from verifiers.data.near_duplicates import (
     FIVES,
     PAIRS,
     SHINGLE_WORDS,
+    SHORT_RUNS,
     THRESHOLD,
     Measure,
     Scheme,
@@ -292,7 +293,11 @@ def _finding(level: str, row: _Prepared, other: _Prepared, detail: str) -> Findi
 
 
 def _settings(entities: Sequence[str], scheme: Scheme) -> dict[str, Any]:
-    edits = {"edited_threshold": str(EDITED_THRESHOLD), "edited_words": scheme.run_words}
+    edits = {
+        "edited_short_runs": SHORT_RUNS,
+        "edited_threshold": str(EDITED_THRESHOLD),
+        "edited_words": scheme.run_words,
+    }
     return {
         "bands": scheme.bands,
         "band_rows": scheme.band_rows,

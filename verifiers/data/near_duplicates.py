@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 SHINGLE_WORDS = 5
 THRESHOLD = 0.5
 EDITED_THRESHOLD = 0.6
+SHORT_RUNS = 15
 MAX_BUCKET = 200
 MAX_CONFIRMED = 256
 
@@ -55,7 +56,10 @@ PAIRS = Scheme(run_words=2, bands=42, band_rows=4)
 
 @dataclass(frozen=True)
 class Measure:
-    """Runs that are compared, and the share that two texts must have in common to be alike."""
+    """Runs that are compared, and the share that two texts must have in common to be alike.
+
+    Of a text with fewer than `SHORT_RUNS` runs half is enough: a changed word costs it more.
+    """
 
     runs: WordRuns
     threshold: float
@@ -63,7 +67,10 @@ class Measure:
     def similarity(self, one: int, other: int) -> float | None:
         """The pair's Jaccard similarity, or None where it is below the threshold."""
         found = self.runs.jaccard(one, other)
-        return found if found >= self.threshold else None
+        if found >= self.threshold:
+            return found
+        short = min(self.runs.count(one), self.runs.count(other)) < SHORT_RUNS
+        return found if short and found >= THRESHOLD else None
 
 
 @dataclass(frozen=True)

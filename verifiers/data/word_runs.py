@@ -37,6 +37,10 @@ class WordRuns:
         union = len(first) + len(second) - common
         return common / union if union else 0.0
 
+    def count(self, text: int) -> int:
+        """How many runs a text has."""
+        return int(self.starts[text + 1] - self.starts[text])
+
     def having(self, chosen: Iterable[int]) -> Index:
         """Those of the chosen texts that have at least one run."""
         index = np.fromiter(chosen, np.int64)

@@ -9,7 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verifiers.data.near_duplicates import fingerprints, first_near_duplicates
+from verifiers.data.near_duplicates import (
+    EDITED_THRESHOLD,
+    Measure,
+    fingerprints,
+    first_near_duplicates,
+)
+from verifiers.data.word_runs import Words
 
 WORDS = [f"w{number}" for number in range(2000)]
 
@@ -91,6 +97,21 @@ def test_fingerprints_do_not_depend_on_what_stands_beside():
     found = first_near_duplicates(fingerprints(texts), [9000], [*range(9000), 9001])
     assert list(found) == [9000]
     assert found[9000][0] == 9001
+
+
+@pytest.mark.parametrize(
+    ("length", "changed", "alike"),
+    [(8, 1, True), (15, 2, True), (16, 2, True), (40, 5, True), (40, 8, False), (8, 3, False)],
+)
+def test_short_texts_need_half_and_longer_ones_more(length, changed, alike):
+    """Of two-word runs a text of fewer than fifteen needs half in common, a longer one six in ten."""
+    text = WORDS[:length]
+    other = [f"x{n}" if n % 3 == 1 and n < 3 * changed else word for n, word in enumerate(text)]
+    pairs = Words.of([text, other]).runs(2)
+    share = pairs.jaccard(0, 1)
+    assert (share >= (0.5 if length <= 15 else 0.6)) is alike
+    measure = Measure(pairs, EDITED_THRESHOLD)
+    assert measure.similarity(0, 1) == (share if alike else None)
 
 
 def test_golden_keys():
