@@ -108,6 +108,7 @@ def _check_mark(result: ChainResult, report: Report, mark: highwater.HighWater) 
         if report.rollback == "unchecked" and not result.start:
             report.rollback = "high water given up by a restore"
     elif root is None:
+        report.rollback = "shorter than the high water"
         _wrong(
             report,
             "LEDGER_ROLLED_BACK",
@@ -116,6 +117,7 @@ def _check_mark(result: ChainResult, report: Report, mark: highwater.HighWater) 
             str(size),
         )
     elif root != mark.root:
+        report.rollback = "another history than the high water's"
         _wrong(
             report,
             "LEDGER_FORKED",

@@ -37,8 +37,8 @@ class Tally:
         """What the report says of it."""
         start, stop = self.window.start, self.window.stop
         return (
-            f"records {start} to {stop - 1} by {self.key} are suspect: the key was revoked from {start}; "
-            f"{self.own:,} of its own, {self.descendants:,} that rest on suspect ones"
+            f"{self.key} is revoked from seq {start}: of the records {start} to {stop - 1}, {self.own:,} of its "
+            f"own are suspect, and {self.descendants:,} that rest on suspect ones"
         )
 
 

@@ -95,7 +95,7 @@ def test_what_rests_on_a_suspect_is_suspect_whenever_it_was_written(folder):
     assert report.verdict == "verified"
     (warning,) = report.warnings
     assert (warning.code, warning.step, warning.seq) == ("KEY_SUSPECT", "V14", revoked.seq)
-    assert "1 of its own, 2 that rest on suspect ones" in warning.message
+    assert "1 of its own are suspect, and 2 that rest on suspect ones" in warning.message
     windows = windows_of(world.chain.state.keys)
     found = {
         record.seq: find_suspect([record], windows, world.by_id.get)
