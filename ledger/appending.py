@@ -26,7 +26,7 @@ from ledger.reading import Reading
 from ledger.record import Record, Refs
 from ledger.records import KINDS
 from ledger.records.base import Body, Seen, Statement
-from ledger.snapshots import chain_at
+from ledger.snapshots import SNAPSHOT, chain_at
 from ledger.state import State
 from ledger.store.index import Index
 from ledger.store.sqlite import SqliteStore
@@ -245,7 +245,7 @@ class Appending(Reading):
     def _after_commit(self, chain: Chain, admitted: list[Record]) -> None:
         for record in admitted:
             self._add_to_index(record)
-            if record.kind == "snapshot.recorded":
+            if record.kind == SNAPSHOT:
                 self._last_snapshot = record.seq
         try:
             self._write_high_water(chain, durable=False)
@@ -265,7 +265,7 @@ class Appending(Reading):
             state = self.blobs.put(chain.state.to_bytes(), JSON)
             tree = [item.hex() for item in chain.tree.to_hashes()]
             try:
-                return self.append("snapshot.recorded", {"state": state.model_dump(), "tree": tree})
+                return self.append(SNAPSHOT, {"state": state.model_dump(), "tree": tree})
             except UsageError as error:
                 if error.code != "SNAPSHOT_WRONG":  # another process appended in between: try again
                     raise
@@ -274,8 +274,8 @@ class Appending(Reading):
     def _current_chain(self) -> Chain:
         """The chain at the newest record; rows that other processes appended are taken in."""
         size, last_id = self.store.tail()
-        if self._chain is None:
-            self._chain = self._load_chain(size)
+        if self._chain is None or self._chain.size < size:
+            self._chain = self._taken_in(self._chain, size)
         chain = self._chain
         if size < chain.size:
             raise EvidenceError(
@@ -284,26 +284,56 @@ class Appending(Reading):
                 expected=str(chain.size),
                 actual=str(size),
             )
-        for record in self.records(chain.size, size):
-            self._admit_known(chain, record)
         if last_id is not None and chain.last_id != "sha256:" + last_id.hex():
             raise EvidenceError(
                 "ROW_ID_WRONG", f"the id stored at seq {size - 1} is not its record's"
             )
         return chain
 
-    def _admit_known(self, chain: Chain, record: Record) -> None:
-        chain.admit(record, signature_known_good=True)
+    def _taken_in(self, chain: Chain | None, size: int) -> Chain:
+        """The chain after rows that this process did not write, each admitted by every rule.
+
+        Whoever can write the folder can write rows. So signatures are checked, but for the records under the
+        high-water file: those a writer of this user admitted, and the root there shows that they are the same.
+        """
+        mark = self._high_water()
+        known = mark.size if mark is not None and mark.size <= size else 0
+        chain = chain or self._load_chain(known)
+        self._chain = None  # until all of it stands
+        try:
+            for record in self.records(chain.size, size):
+                self._take_in(chain, record, signature_known_good=record.seq < known)
+                if mark is not None and chain.size == known:
+                    highwater.expect_root(mark, chain.tree.root())
+        except EvidenceError as error:
+            error.hint = (
+                "nothing was appended; evidence verify says what does not hold in this ledger"
+            )
+            raise
+        return chain
+
+    def _take_in(self, chain: Chain, record: Record, *, signature_known_good: bool) -> None:
+        chain.admit(record, signature_known_good=signature_known_good)
         self._cache.add(record)
         if record.seq >= self._index.size:
             self._add_to_index(record)
-        if record.kind == "snapshot.recorded":
+        if record.kind == SNAPSHOT:
             self._last_snapshot = record.seq
 
-    def _load_chain(self, size: int) -> Chain:
-        """Start from the newest snapshot whose blob is whole, else from the beginning."""
-        for seq in reversed(self._index.of_kind("snapshot.recorded")):
-            chain = self._chain_at(seq) if seq < size else None
+    def _high_water(self) -> highwater.HighWater | None:
+        first = self.at(0)
+        if self._state_dir is None or first is None:
+            return None
+        try:
+            with disk.translated(self._state_dir):
+                return highwater.read(self._state_dir, first.id)
+        except UsageError:
+            return None  # it was readable when the ledger was opened; without it every signature is checked
+
+    def _load_chain(self, known: int) -> Chain:
+        """Start from the newest whole snapshot among the records known good, else from the beginning."""
+        for seq in reversed(self._index.of_kind(SNAPSHOT)):
+            chain = self._chain_at(seq) if seq < known else None
             if chain is not None:
                 return chain
         return Chain(State(), CompactRange(), None, self.find)
@@ -345,7 +375,7 @@ class Appending(Reading):
         root that fits shows that they are the very records; a snapshot just behind them would show nothing.
         """
         tree = CompactRange()
-        for seq in reversed(self._index.of_kind("snapshot.recorded")):
+        for seq in reversed(self._index.of_kind(SNAPSHOT)):
             chain = self._chain_at(seq) if seq < size else None
             if chain is not None:
                 tree = chain.tree

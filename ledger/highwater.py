@@ -45,8 +45,8 @@ _FIELDS = frozenset({"ledger", "size", "root", "last_id"})
 _FILE_MAX_BYTES = 4096
 _FILE_MODE = 0o600
 _FOLDER_MODE = 0o700
-_LOCK_TRIES = 200
-_LOCK_PAUSE_S = 0.005
+_LOCK_TRIES = 1500
+_LOCK_PAUSE_S = 0.001
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ def write(directory: Path, mark: HighWater, *, durable: bool = True) -> None:
         if seen is None or seen.size < mark.size:
             _replace(path, mark.encode(), durable=durable)
         elif seen.size == mark.size:
-            _expect_root(seen, mark.root)
+            expect_root(seen, mark.root)
 
 
 def lower(directory: Path, seen: HighWater, head: HighWater) -> bool:
@@ -215,11 +215,16 @@ def standing(seen: HighWater | None, size: int, root_at: Callable[[int], bytes])
             expected=str(seen.size),
             actual=str(size),
         )
-    _expect_root(seen, root_at(seen.size))
+    expect_root(seen, root_at(seen.size))
     return "equal" if size == seen.size else "ahead"
 
 
-def _expect_root(seen: HighWater, root: bytes) -> None:
+def expect_root(seen: HighWater, root: bytes) -> None:
+    """Refuse a ledger whose root at the file's size is another than the file's.
+
+    Raises:
+        EvidenceError: `LEDGER_FORKED`.
+    """
     if root != seen.root:
         raise EvidenceError(
             "LEDGER_FORKED",

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import cast
 
+from ledger.errors import EvidenceError
 from ledger.record import Record, check_body
 from ledger.records.identity import KeyRevoked
 from ledger.state import KeyState
@@ -109,8 +110,11 @@ def find_suspect(
     Args:
         starts: where to begin.
         windows: as `windows_of` gives them.
-        resolve: fetches an earlier record by id; one that it does not find is passed over.
+        resolve: fetches an earlier record by id.
         clean: ids known to rest on nothing suspect, which are not walked again; what is found clean is added.
+
+    Raises:
+        EvidenceError: `REF_NOT_FOUND`, what is not there cannot be called clean.
     """
     if not windows:
         return None
@@ -121,7 +125,11 @@ def find_suspect(
     while queue:
         name = queue.popleft()
         record = begun.get(name) or resolve(name)
-        if record is None or record.seq < first:
+        if record is None:
+            raise EvidenceError(
+                "REF_NOT_FOUND", f"record {name[7:19]}, on which this rests, is not in the ledger"
+            )
+        if record.seq < first:
             continue
         key = suspect_key(record, windows)
         if key is not None:

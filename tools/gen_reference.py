@@ -184,7 +184,11 @@ def _result(model: type[Result]) -> list[str]:
     rows = [(f"`{name}`", in_words(item)) for name, item in schema.get("properties", {}).items()]
     if not rows:
         return []
-    return ["With `--json` the result holds:", "", *_table(("field", "type"), rows)]
+    return [
+        "With `--json` the `result` of `{ok, command, result}` holds:",
+        "",
+        *_table(("field", "type"), rows),
+    ]
 
 
 def _roles(rule: Rule) -> str:

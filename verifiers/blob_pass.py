@@ -28,6 +28,11 @@ UNDERIVED = frozenset(
 
 # Kinds of which only order, states and refs are checked (V10, V11), and what is therefore somebody's word.
 FAITH = {
+    "plan.prepared": "that a plan's settings, code, libraries and hardware were those named",
+    "model.registered": "that a model's files, licence and source are those named",
+    "source.ingested": "where a source came from, its licence and who reviewed it",
+    "run.launched": "who launched a run, and where",
+    "run.ended": "what a run's end says beyond its counters",
     "update.acknowledged": "that updates computed what they state (re-execution would show it)",
 }
 
@@ -100,6 +105,7 @@ class BlobPass:
 
     def _not_read(self, record: Record, digest: str, error: EvidenceError) -> None:
         if error.code != "BLOB_MISSING":
+            self.report.blobs.wrong += 1
             self.report.wrong.append(Finding.of(error, record.seq, record.id))
         elif digest in self.withheld:
             self.report.blobs.withheld += 1

@@ -48,19 +48,14 @@ def expectations(
 def check_end(result: ChainResult, expected: Expectations, report: Report) -> None:
     """Hold the end of a good chain against what was expected; findings go to the report."""
     _check_root_key(result.chain.state, expected.pinned_roots, report)
-    if expected.seal is not None and expected.note is not None and _reached(result, expected.seal):
+    if expected.seal is not None and expected.note is not None:
         _check_seal(result, report, expected.seal, expected.note)
-    if expected.mark is not None and _reached(result, expected.mark):
+    if expected.mark is not None:
         _check_mark(result, report, expected.mark)
     _say_restores(result.restores, report)
     if result.start and report.rollback == "unchecked":
         message = f"nothing from outside vouches for the first {result.start} records"
         report.missing.append(Finding.of(EvidenceError("SINCE_UNANCHORED", message), result.start))
-
-
-def _reached(result: ChainResult, mark: seals.Seal | highwater.HighWater) -> bool:
-    """Whether a mark lies beyond the beginning of the pass; one before it says nothing about the snapshot."""
-    return not result.start or mark.size > result.start
 
 
 def _check_root_key(state: State, pinned: frozenset[str], report: Report) -> None:
@@ -89,7 +84,7 @@ def _check_seal(result: ChainResult, report: Report, expected: seals.Seal, note:
             "EXPECTED_SEAL",
             f"the ledger of {size} records does not contain the seal of {expected.size}",
             f"{expected.origin} {expected.size} {expected.root.hex()}",
-            f"{report.origin} {size} {root.hex() if root else 'shorter'}",
+            f"{report.origin} {expected.size} {root.hex()}" if root else f"{report.origin} {size}",
         )
         return
     keys = result.chain.state.keys.values()
@@ -113,6 +108,7 @@ def _check_mark(result: ChainResult, report: Report, mark: highwater.HighWater) 
         if report.rollback == "unchecked" and not result.start:
             report.rollback = "high water given up by a restore"
     elif root is None:
+        report.rollback = "shorter than the high water"
         _wrong(
             report,
             "LEDGER_ROLLED_BACK",
@@ -121,6 +117,7 @@ def _check_mark(result: ChainResult, report: Report, mark: highwater.HighWater) 
             str(size),
         )
     elif root != mark.root:
+        report.rollback = "another history than the high water's"
         _wrong(
             report,
             "LEDGER_FORKED",

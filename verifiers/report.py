@@ -48,9 +48,13 @@ class Finding:
 
 @dataclass
 class BlobCount:
-    """Blobs re-hashed, withheld on purpose, and not there to read."""
+    """Blobs re-hashed and whole, those with other bytes, those withheld on purpose, and those not there to read.
+
+    The last three count once for each record that names the blob.
+    """
 
     checked: int = 0
+    wrong: int = 0
     withheld: int = 0
     unread: int = 0
     bytes: int = 0

@@ -37,8 +37,8 @@ class Tally:
         """What the report says of it."""
         start, stop = self.window.start, self.window.stop
         return (
-            f"records {start} to {stop - 1} by {self.key} are suspect: the key was revoked from {start}; "
-            f"{self.own:,} of its own, {self.descendants:,} that rest on suspect ones"
+            f"{self.key} is revoked from seq {start}: of the records {start} to {stop - 1}, {self.own:,} of its "
+            f"own are suspect, and {self.descendants:,} that rest on suspect ones"
         )
 
 
@@ -121,11 +121,15 @@ def report_suspects(marks: Marks, report: Report) -> None:
 
 def refuse_suspect(named: Record, windows: Windows, resolve: Resolve, report: Report) -> None:
     """Whoever asks about one record that is suspect gets a no, and learns which record to blame."""
-    suspect = find_suspect([named], windows, resolve)
+    try:
+        suspect = find_suspect([named], windows, resolve)
+    except EvidenceError as error:
+        report.wrong.append(Finding.of(error, named.seq, named.id))
+        return
     if suspect is None:
         return
     code = "PROMOTION_VOID" if named.kind == "promotion.granted" else "EVIDENCE_SUSPECT"
     rests = "" if suspect.record.id == named.id else f"{named.kind} rests on suspect evidence: "
-    error = EvidenceError(code, rests + suspect.reason, actual=suspect.record.id)
-    finding = Finding.of(error, named.seq, named.id)
+    void = EvidenceError(code, rests + suspect.reason, actual=suspect.record.id)
+    finding = Finding.of(void, named.seq, named.id)
     report.wrong.append(replace(finding, step="V14"))  # admission gives the same code at V11

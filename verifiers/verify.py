@@ -36,8 +36,8 @@ class Options:
         record: id or prefix; blobs and replay are then limited to what this record rests on.
         pinned_roots: root key ids that are trusted; empty means taken on faith.
         expect_seal: a signed note that the ledger must contain.
-        since: how many records were checked before: the pass begins at the newest snapshot among them, and a
-            seal given or the high-water file must vouch for it. `last` takes the size of the larger of these.
+        since: how many records were checked before: the pass begins at the newest snapshot that lies among
+            them, under the seal given and under the high-water file. `last` leaves it to these two.
         state_dir: where this user's high-water files lie; None leaves rollback unchecked.
         workers: processes for signatures, None for all cores.
         progress: called with (stage, done, total).
@@ -90,12 +90,12 @@ def _verify_store(path: Path, store: SqliteStore, options: Options, report: Repo
     expected = expectations(
         options.pinned_roots, options.expect_seal, options.state_dir, _first(store)
     )
-    result = _run_chain(path, store, size, options, expected)
+    result = _reaching_back(path, store, size, options, expected)
     try:
         _report_chain(result, expected, report)
-        named = None if options.record is None else _named(result, store, options.record)
-        report.scope = named.id if named else None
         if not result.wrong:
+            named = None if options.record is None else _named(result, store, options.record)
+            report.scope = named.id if named else None
             _check_suspects(store, result, named, report)
         if options.level == "blobs" and not report.wrong:
             _check_blobs(path, store, result, options, report)
@@ -125,11 +125,37 @@ def _first(store: SqliteStore) -> Record | None:
         return None
 
 
-def _run_chain(
+def _reaching_back(
     path: Path, store: SqliteStore, size: int, options: Options, expected: Expectations
 ) -> ChainResult:
+    """The pass over the records; begun anew further back where a revocation reaches behind its beginning."""
+    seen = _seen_before(options, expected)
+    result = _run_chain(path, store, size, options, expected, seen)
+    windows = windows_of(result.chain.state.keys)
+    if result.wrong or not windows or first_seq(windows) >= result.start:
+        return result
+    result.passed.close()
+    return _run_chain(path, store, size, options, expected, first_seq(windows))
+
+
+def _seen_before(options: Options, expected: Expectations) -> int:
+    """How many records may be passed over: so few that every mark from outside lies beyond the beginning."""
+    sizes = sorted(expected.sizes)
+    if options.since is None or (options.since == "last" and not sizes):
+        return 0
+    asked = [] if options.since == "last" else [options.since]
+    return min([*asked, *sizes])
+
+
+def _run_chain(
+    path: Path,
+    store: SqliteStore,
+    size: int,
+    options: Options,
+    expected: Expectations,
+    seen: int,
+) -> ChainResult:
     progress = options.progress
-    seen = max(expected.sizes, default=0) if options.since == "last" else options.since
     begun = begin_at_snapshot(path, store, seen) if seen else None
     first = begun.start if begun else 0
     return verify_chain(

@@ -74,9 +74,12 @@ class Context:
         field: str | None = None,
         expected: str | None = None,
         actual: str | None = None,
+        hint: str | None = None,
     ) -> EvidenceError:
         """A finding about this record."""
-        return EvidenceError(code, message, field=field, expected=expected, actual=actual)
+        return EvidenceError(
+            code, message, field=field, expected=expected, actual=actual, hint=hint
+        )
 
 
 Check = Callable[[Context], None]

@@ -77,7 +77,12 @@ def _revoked(context: Context) -> None:
     if key is None:
         raise context.fail("KEY_UNKNOWN", f"key {body.key} is not enrolled", field="body.key")
     if "root" in key.roles:
-        raise context.fail("KEY_ROLES", "the root key is rotated, not revoked", field="body.key")
+        raise context.fail(
+            "KEY_ROLES",
+            "the root key is rotated, not revoked",
+            field="body.key",
+            hint="hand its office over: evidence key rotate-root",
+        )
     if body.from_seq > context.record.seq:
         raise context.fail(
             "KEY_BACKDATED",
@@ -96,6 +101,7 @@ def _revoked(context: Context) -> None:
             field="body.from_seq",
             expected=f"less than {reached}",
             actual=str(body.from_seq),
+            hint="nothing is left to revoke, unless you name an earlier seq",
         )
 
 

@@ -24,10 +24,14 @@ class Marker:
         self._clean: set[str] = set()
 
     def reason(self, record: Record) -> str | None:
-        """Why a record is suspect, or None."""
+        """Why a record is suspect or cannot be told from one, or None."""
+        from ledger.errors import EvidenceError
         from ledger.suspects import find_suspect
 
-        found = find_suspect([record], self._windows, self._ledger.find, self._clean)
+        try:
+            found = find_suspect([record], self._windows, self._ledger.find, self._clean)
+        except EvidenceError as error:
+            return error.message
         return None if found is None else found.reason
 
     def reason_of(self, record_id: str) -> str | None:

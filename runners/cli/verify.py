@@ -49,7 +49,7 @@ _MAX_SEAL_BYTES = 1_000_000
     "--expect-seal",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="A seal that the ledger must contain.",
+    help="A seal that the ledger must contain; --since FILE expects it too.",
 )
 @click.option(
     "--since",
@@ -120,7 +120,10 @@ def _check_roots(roots: tuple[str, ...]) -> None:
     for root in roots:
         if not re.fullmatch(KEY_ID_PATTERN, root):
             raise UsageError(
-                "USAGE", f"{root[:80]!r} is no key id", field="--root", hint="see evidence key list"
+                "USAGE",
+                f"{root[:80]!r} is no whole key id",
+                field="--root",
+                hint="give all of it, as evidence key list shows it",
             )
 
 
@@ -183,9 +186,9 @@ def _lines(report: Report) -> list[str]:
     lines += render.fields(
         [
             ("level", report.level),
-            ("records", f"{report.records:,}, {render.count(report.seals, 'seal')}"),
+            ("records", f"{_good(report)}, {render.count(report.seals, 'seal')}"),
             *_since_fields(report),
-            ("root", report.root),
+            ("tree root", report.root),
             ("trust", _trust(report)),
             ("rollback", report.rollback),
             *_blob_fields(report),
@@ -193,6 +196,13 @@ def _lines(report: Report) -> list[str]:
     )
     lines += _section("findings", report.findings)
     return lines + _section("warnings", report.warnings)
+
+
+def _good(report: Report) -> str:
+    """How many records stand; those after the first bad one were not judged."""
+    if report.verdict == "wrong" and any(item.seq == report.records for item in report.wrong):
+        return f"{report.records:,} good, none judged after them"
+    return f"{report.records:,}"
 
 
 def _since_fields(report: Report) -> list[tuple[str, object]]:
@@ -203,8 +213,12 @@ def _since_fields(report: Report) -> list[tuple[str, object]]:
 
 
 def _trust(report: Report) -> str:
+    if report.trust == "pinned" and report.since:
+        return "pinned: the root key is one you named, in a snapshot that the mark vouches for"
     if report.trust == "pinned":
         return "pinned: the root key is one you named"
+    if report.verdict == "wrong":
+        return "on faith: the pass ended before the root key was compared, or it is another"
     return "on faith: the root key was taken from the ledger itself"
 
 
@@ -216,7 +230,7 @@ def _blob_fields(report: Report) -> list[tuple[str, object]]:
     return [
         (
             "blobs",
-            f"{blobs.checked:,} checked, {blobs.withheld:,} withheld, {blobs.unread:,} unread",
+            f"{blobs.checked:,} whole, {blobs.wrong:,} wrong, {blobs.withheld:,} withheld, {blobs.unread:,} unread",
         ),
         ("derived", replayed or "nothing"),
         *(("on faith", f"{number:,} x {what}") for what, number in sorted(report.on_faith.items())),

@@ -17,7 +17,8 @@ from world import ORIGIN, WRITER_ROLES, SeqClock, World, clock_at, grown, key, r
 
 from ledger import appending, highwater
 from ledger import record as record_module
-from ledger.blobs import JSON
+from ledger.admission import Chain
+from ledger.blobs import JSON, BlobStore
 from ledger.book import BLOBS, DATABASE, INDEX, Draft, Ledger
 from ledger.errors import EvidenceError, UsageError
 from ledger.merkle import CompactRange
@@ -669,3 +670,78 @@ def test_clock_of_these_tests_gives_each_seq_its_second():
     """The fixed clock is what makes the bytes of these ledgers repeatable."""
     clock = SeqClock()
     assert [clock(), clock()] == ["2026-01-01T00:00:00.000Z", "2026-01-01T00:00:01.000Z"]
+
+
+def intruder(folder, *, snapshot: bool) -> None:
+    """What somebody with the folder and no key writes: perhaps a snapshot of a state with his key, then a note."""
+    world = World()
+    for _ in range(3):
+        world.add("note.added")
+    world.enroll("stranger", WRITER_ROLES)  # in a history of his own
+    with sqlite.connect(str(folder / DATABASE), isolation_level=None) as db:
+        rows = db.execute("SELECT signature, entry FROM records ORDER BY seq").fetchall()
+        chain = Chain(world.chain.state, CompactRange(), None, {}.get)
+        for signature, entry in rows:
+            record = record_module.parse(entry, signature)
+            chain.tree.append(bytes.fromhex(record.id[7:]))
+            chain.last_id = record.id
+        world.chain = chain
+        drafts = [world.draft("snapshot.recorded")] if snapshot else []
+        for draft in [*drafts, world.draft("note.added")]:
+            draft.writer, draft.seq, draft.prev = "stranger", chain.size, chain.last_id
+            record = world.sign(draft)
+            db.execute("INSERT INTO records VALUES (?, ?, ?, ?, ?)", row_of(record))
+            chain.tree.append(bytes.fromhex(record.id[7:]))
+            chain.last_id = record.id
+    db.close()
+    store = BlobStore(folder / BLOBS)
+    for data in world.blobs.values():
+        store.put(data, JSON)
+
+
+@pytest.mark.parametrize("snapshot", [True, False])
+@pytest.mark.parametrize("mark", [True, False])
+def test_records_of_somebody_without_a_key_are_not_gone_on_from(folder, tmp_path, snapshot, mark):
+    """A writer adopts no row that no enrolled key signed, whatever snapshot stands before it, and seals none."""
+    filled(folder)
+    state = tmp_path / "state" if mark else None
+    with high_water(folder, state) as ledger:
+        size = ledger.append("note.added", {"text": "mine"}).seq + 1
+    intruder(folder, snapshot=snapshot)
+    with high_water(folder, state) as ledger:
+        for call in (lambda: ledger.append("note.added", {"text": "after it"}), ledger.seal):
+            with pytest.raises(EvidenceError) as caught:
+                call()
+            assert (caught.value.code, caught.value.seq) == ("KEY_UNKNOWN", size)
+            assert "evidence verify" in caught.value.hint
+        assert ledger.size == size + 1 + snapshot
+    assert verify(folder, Options(workers=1)).wrong[0].seq == size
+
+
+def test_writer_that_is_open_adopts_no_forged_row_either(folder, tmp_path):
+    """Rows that came while a writer was open are checked like those that were there before."""
+    filled(folder)
+    with high_water(folder, tmp_path / "state") as ledger:
+        ledger.append("note.added", {"text": "mine"})
+        intruder(folder, snapshot=True)
+        for _ in range(2):
+            with pytest.raises(EvidenceError) as caught:
+                ledger.append("note.added", {"text": "x"})
+            assert caught.value.code == "KEY_UNKNOWN"
+
+
+def test_signature_of_another_process_is_checked_once_the_mark_lags(folder, tmp_path):
+    """A row in an enrolled key's name whose signature is not that key's is refused where no mark vouches for it."""
+    filled(folder)
+    with high_water(folder, tmp_path / "state") as ledger:
+        mine = ledger.append("note.added", {"text": "mine"})
+        entry = mine.entry.replace(
+            f'"seq":{mine.seq}'.encode(), f'"seq":{mine.seq + 1}'.encode()
+        ).replace(str(mine.prev).encode(), mine.id.encode())
+        forged = record_module.parse(entry, mine.signature)
+        db = sqlite.connect(str(folder / DATABASE), isolation_level=None)
+        db.execute("INSERT INTO records VALUES (?, ?, ?, ?, ?)", row_of(forged))
+        db.close()
+        with pytest.raises(EvidenceError) as caught:
+            ledger.append("note.added", {"text": "x"})
+        assert caught.value.code == "SIGNATURE_INVALID"

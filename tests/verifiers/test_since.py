@@ -90,12 +90,30 @@ def test_finds_what_the_whole_verification_finds_after_it(world, folder, back):
 
 def test_nothing_vouches_makes_it_incomplete(world, folder):
     """Without a mark beyond the snapshot the verdict is never verified."""
+    world.write(folder)
+    report = checked(folder, since=world.chain.size)
+    assert (report.verdict, codes(report.missing)) == ("incomplete", ["SINCE_UNANCHORED"])
+
+
+def test_every_mark_lies_beyond_the_beginning(world, folder, tmp_path):
+    """The pass begins under the seal given and under the high-water file: neither stands in for the other."""
     older = World()
     older.add("note.added")
+    later = world.seal()
+    world.add("note.added")
     world.write(folder)
-    for note in (None, older.note()):
-        report = checked(folder, since=world.chain.size, expect_seal=note)
-        assert (report.verdict, codes(report.missing)) == ("incomplete", ["SINCE_UNANCHORED"])
+    head = world.chain
+    mark = highwater.HighWater(world.records[0].id, head.size, head.tree.root(), str(head.last_id))
+    highwater.write(tmp_path / "state", mark)
+    foreign = seals.sign_seal(seals.Seal("example.com/other", 9, b"\x07" * 32), key("writer"))
+    zero = seals.sign_seal(seals.Seal(world.records[0].ledger, 2, bytes(32)), key("writer"))
+    for since in ("last", head.size, 7):
+        options = {"since": since, "state_dir": tmp_path / "state"}
+        assert checked(folder, expect_seal=later, **options).verdict == "verified"
+        assert checked(folder, expect_seal=older.note(), **options).since == 0
+        for note in (foreign, zero):
+            report = checked(folder, expect_seal=note, **options)
+            assert codes(report.wrong) == ["EXPECTED_SEAL"]
 
 
 def test_high_water_file_vouches_too(world, folder, tmp_path):

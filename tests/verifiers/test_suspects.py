@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 import samples
+from pysqlite3 import dbapi2 as sqlite
 from world import DRAFTS, Draft, World, key
 
+from ledger.book import DATABASE
 from ledger.errors import EvidenceError, UsageError
 from ledger.suspects import Window, find_suspect, first_seq, suspect_key, windows_in, windows_of
 from verifiers import suspects
@@ -93,7 +95,7 @@ def test_what_rests_on_a_suspect_is_suspect_whenever_it_was_written(folder):
     assert report.verdict == "verified"
     (warning,) = report.warnings
     assert (warning.code, warning.step, warning.seq) == ("KEY_SUSPECT", "V14", revoked.seq)
-    assert "1 of its own, 2 that rest on suspect ones" in warning.message
+    assert "1 of its own are suspect, and 2 that rest on suspect ones" in warning.message
     windows = windows_of(world.chain.state.keys)
     found = {
         record.seq: find_suspect([record], windows, world.by_id.get)
@@ -290,9 +292,39 @@ def test_a_pass_that_begins_at_a_snapshot_reaches_back_too(folder):
     lose(world, SECOND, checkpoint.seq)
     whole = checked(world, folder)
     tail = verify(folder, Options(workers=1, since="last", expect_seal=kept))
-    assert tail.since > checkpoint.seq
     assert tail.warnings == whole.warnings
     assert codes(tail.warnings) == ["KEY_SUSPECT", "PROMOTION_VOID"]
+    assert tail.since <= checkpoint.seq  # what is judged suspect or clean was itself checked
+
+
+def test_a_suspect_is_not_cleared_by_damaging_what_it_rests_on(folder):
+    """Rows before the snapshot that were changed after the seal make no promotion good again."""
+    world, checkpoint = promoted()
+    kept = world.seal()
+    lose(world, SECOND, checkpoint.seq)
+    world.add("note.added")
+    checked(world, folder)
+    db = sqlite.connect(str(folder / DATABASE), isolation_level=None)
+    db.execute("DROP TRIGGER records_no_update")
+    db.execute("UPDATE records SET signature = zeroblob(64) WHERE seq = ?", (checkpoint.seq,))
+    db.close()
+    granted = world.newest("promotion.granted")
+    for record in (None, granted.id):
+        options = Options(workers=1, since="last", expect_seal=kept, record=record)
+        report = verify(folder, options)
+        assert (report.verdict, codes(report.wrong)) == ("wrong", ["SIGNATURE_INVALID"])
+
+
+def test_what_cannot_be_found_is_not_called_clean():
+    """A walk that meets a ref to nothing says so instead of passing it over."""
+    world, checkpoint = promoted()
+    lose(world, SECOND, checkpoint.seq)
+    windows = windows_of(world.chain.state.keys)
+    granted = world.newest("promotion.granted")
+    hidden = {name: item for name, item in world.by_id.items() if name != checkpoint.id}
+    with pytest.raises(EvidenceError) as caught:
+        find_suspect([granted], windows, hidden.get)
+    assert caught.value.code == "REF_NOT_FOUND"
 
 
 def test_append_refuses_what_replay_refuses(folder):

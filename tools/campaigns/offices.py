@@ -19,7 +19,7 @@ from ledger.checks.identity import rotation_message
 from ledger.errors import EvidenceError
 
 SLICE = 120
-FULL = 5_000
+FULL = 1_000
 ACTS = 40
 CAST = ("root", "writer", "auditor", "reviewer", "ann", "ben", "cas", "dee")
 ROLES = ("ingest", "train", "judge", "review", "audit", "promote", "seal")

@@ -18,7 +18,7 @@ from campaigns.report import Outcome, Settings
 from campaigns.rollback_attacks import ATTACKS
 from campaigns.rollback_world import Case
 
-FULL_CASES = 4000
+FULL_CASES = 1000
 SLICE_CASES = 40
 PATTERN = ("attack",) * 3 + ("kill",) + ("attack",) * 2 + ("walk", "kill")
 MEMORY = Path("/dev/shm")  # noqa: S108 - the folder made in it has a name of its own

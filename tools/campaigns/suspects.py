@@ -22,7 +22,7 @@ from verifiers.report import Report
 from verifiers.suspects import mark, refuse_suspect, report_suspects
 
 SLICE = 80
-FULL = 5_000
+FULL = 1_000
 WRITERS = ("first", "second", "third")
 OFFICES = ("reviewer", "promoter", "auditor")
 ROLES = ["ingest", "train", "judge", "seal"]

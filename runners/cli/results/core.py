@@ -236,9 +236,10 @@ class Query(Result):
 
 
 class Blobs(Result):
-    """Blobs re-hashed, withheld on purpose, and not there to read."""
+    """Blobs re-hashed and whole, with other bytes, withheld on purpose, and not there to read."""
 
     checked: Number
+    wrong: Number
     withheld: Number
     unread: Number
     bytes: Number
