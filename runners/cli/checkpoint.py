@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from runners.cli import render
@@ -11,7 +13,7 @@ from runners.cli.context import App, pass_app
 
 @click.group(cls=Group)
 def checkpoint() -> None:
-    """List checkpoints."""
+    """List checkpoints, get them back, check what they say."""
 
 
 @checkpoint.command(name="list", example="evidence checkpoint list")
@@ -46,4 +48,39 @@ def list_checkpoints(app: App) -> None:
             ]
         },
         render.table(("checkpoint", "run", "step", "bytes", "holds", "published"), rows),
+    )
+
+
+@checkpoint.command(example="evidence checkpoint recover 9c03de ./adapter")
+@click.argument("checkpoint_id", metavar="CHECKPOINT")
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@pass_app
+def recover(app: App, checkpoint_id: str, folder: Path) -> None:
+    """Rebuild a checkpoint's folder from the ledger alone.
+
+    DIR must not exist. Every file is read again where it was written; DIR appears when all of them are right.
+    """
+    from runners.train.recovery import recover as rebuild
+
+    with app.read_ledger() as ledger:
+        found = ledger.get(checkpoint_id, "checkpoint.published")
+        done = rebuild(ledger, found, folder)
+    app.emit(
+        {
+            "checkpoint": found.id,
+            "folder": str(done.folder),
+            "files": [file.path for file in done.files],
+            "bytes": done.size_bytes,
+            "absent": list(done.absent),
+        },
+        render.fields(
+            [
+                ("checkpoint", render.short(found.id)),
+                ("folder", str(done.folder)),
+                ("files", str(len(done.files))),
+                ("bytes", str(done.size_bytes)),
+                ("lacks", ", ".join(done.absent) or "nothing: a run can go on exactly"),
+            ]
+        ),
+        next_step=f"evidence run resume {render.short(str(found.ref('run')))}",
     )
