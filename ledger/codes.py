@@ -673,6 +673,13 @@ CODES: dict[str, Code] = {
         "a state that was put back is not the one that was saved, or belongs to another learner",
         "recover the checkpoint again: evidence checkpoint recover CHECKPOINT DIR",
     ),
+    "REEXECUTION_DIFFERS": Code(
+        "an acknowledgement says something else than what its batch gives",
+        "do not rely on the run; see the record: evidence show UPDATE",
+    ),
+    "REEXECUTION_FAILED": Code(
+        "executing updates again did not come to its end", "see the log that the message names"
+    ),
     "FOLDER_EXISTS": Code("there is something at this path already", "name a folder to be made"),
     # --- command line ---------------------------------------------------------------------------
     "USAGE": Code("the command line is not one that the command takes", "see the command's --help"),

@@ -37,7 +37,9 @@ def plan() -> None:
     metavar="CHECKPOINT",
     help="Go on exactly from here under a plan of its own, within the first plan's budget.",
 )
-@click.option("--fork", is_flag=True, help="With --continue: beside another run that went on from it.")
+@click.option(
+    "--fork", is_flag=True, help="With --continue: beside another run that went on from it."
+)
 @click.option("--check", is_flag=True, help="Count and print everything, record nothing.")
 @pass_app
 def sft(

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 PACKAGES = ("ledger", "verifiers", "runners")
 TRUNCATED = "rows lose tokens to max_length"
-OTHER_HARDWARE = "the hardware is not the parent's: going on is equivalent, not bit for bit the same"
+OTHER_HARDWARE = (
+    "the hardware is not the parent's: going on is equivalent, not bit for bit the same"
+)
 
 
 @dataclass(frozen=True)

@@ -33,5 +33,10 @@ CAMPAIGNS = {
             "campaigns.tamper_memory",
             "changed entries and record sequences are refused, the first bad record named",
         ),
+        Campaign(
+            "sft-kill",
+            "campaigns.sft_kill",
+            "supervised runs killed at random moments end in the bytes of the undisturbed run",
+        ),
     )
 }

@@ -104,6 +104,16 @@ class CheckpointRecover(OpenResult):
     absent: list[str]
 
 
+class CheckpointReexecute(OpenResult):
+    """`evidence checkpoint reexecute`: how many agreed, and each figure of an acknowledgement that did not."""
+
+    updates: Number
+    agreed: Number
+    steps: Number
+    disagreements: list[dict[str, Any]]
+    changed: list[str]
+
+
 class RunStop(OpenResult):
     """`evidence run stop`."""
 
@@ -198,6 +208,7 @@ class Demo(OpenResult):
 RESULTS: dict[str, type[Result]] = {
     "checkpoint list": CheckpointList,
     "checkpoint recover": CheckpointRecover,
+    "checkpoint reexecute": CheckpointReexecute,
     "data accept": DataAccept,
     "data audit": DataAudit,
     "data ingest": DataIngest,

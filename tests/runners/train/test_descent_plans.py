@@ -66,10 +66,18 @@ def test_weights_only(stopped):
 def test_exactly(stopped):
     """`--continue` goes on within the first budget, and the parent's run is then not resumed any more."""
     plan = planned(stopped, "--continue", stopped.ids["saved"])
-    assert (plan.body["start"], plan.body["budget_updates"], "fork" in plan.body) == ("exact", 4, False)
+    assert (plan.body["start"], plan.body["budget_updates"], "fork" in plan.body) == (
+        "exact",
+        4,
+        False,
+    )
     second = planned(stopped, "--continue", stopped.ids["saved"])
     found = launch(stopped, plan)
-    assert (found["state"], found["counters"]["updates"], found["superseded"]) == ("completed", 4, 0)
+    assert (found["state"], found["counters"]["updates"], found["superseded"]) == (
+        "completed",
+        4,
+        0,
+    )
     with Ledger.read(stopped.ledger) as ledger:
         updates = ledger.referrers(found["run"], "run", "update.acknowledged")
         saved = ledger.get(stopped.ids["saved"])
