@@ -42,7 +42,7 @@ class Course:
 
 def run(settings: Settings) -> Outcome:
     """Run the campaign."""
-    return run_on(make_world(settings.folder / "world"), settings)
+    return run_on(make_world(settings.folder / "world", settings.model), settings)
 
 
 def run_on(world: SftWorld, settings: Settings) -> Outcome:
@@ -66,9 +66,7 @@ def run_on(world: SftWorld, settings: Settings) -> Outcome:
     return outcome
 
 
-def _cases(
-    settings: Settings, outcome: Outcome
-) -> Iterator[tuple[int, tuple[Interruption, ...]]]:
+def _cases(settings: Settings, outcome: Outcome) -> Iterator[tuple[int, tuple[Interruption, ...]]]:
     """The cases to run: a fixed few, or as many random ones as it takes until enough processes were killed."""
     if settings.case is not None:
         yield settings.case, _plan(settings, settings.case)
@@ -91,9 +89,7 @@ def _plan(settings: Settings, case: int) -> tuple[Interruption, ...]:
     return tuple(_interruption(source, victims, 0.4 if index else 0.1) for index in range(again))
 
 
-def _interruption(
-    source: random.Random, victims: tuple[str, ...], loading: float
-) -> Interruption:
+def _interruption(source: random.Random, victims: tuple[str, ...], loading: float) -> Interruption:
     phase = "loading" if source.random() < loading else "training"
     return Interruption(source.choice(victims), phase, source.random())
 
@@ -181,4 +177,3 @@ def _live(ledger: Ledger, launched: Record) -> list[Record]:
 def _verified(world: SftWorld) -> bool:
     report = verify(world.ledger, Options(level="blobs", workers=1))
     return report.verdict == "verified"
-

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import shutil
 import subprocess
@@ -15,6 +16,7 @@ from ledger.book import Ledger
 from ledger.ed25519 import PrivateKey
 from ledger.record import Record
 from runners.prepare import data, register
+from runners.prepare.shelf import default_shelf
 from runners.train.config import SftSettings
 from runners.train.plans import SftConfig, prepare_sft
 from runners.train.status import run_status
@@ -37,7 +39,6 @@ SETTINGS: dict[str, Any] = {
 }
 EPOCHS = 2
 MAKE_MODEL = "import sys; from pathlib import Path; import tiny; tiny.make_model(Path(sys.argv[1]))"
-SMOLLM2 = "smollm2-135m-instruct"
 
 
 def key(name: str) -> PrivateKey:
@@ -88,11 +89,10 @@ class SftWorld:
             return run_status(ledger, found[0]).detail if found else "it was never launched"
 
 
-def make_world(folder: Path) -> SftWorld:
-    """Make model, ledger, data and plan; nothing is trained."""
+def make_world(folder: Path, name: str = "tiny") -> SftWorld:
+    """Make or fetch the model, make ledger, data and plan; nothing is trained."""
     folder.mkdir(parents=True)
-    shelf = folder / "shelf"
-    model_folder = make_model(folder / "tiny")
+    shelf = folder / "shelf" if name == "tiny" else default_shelf()
     with Ledger.create(
         folder / "ledger",
         origin="example.com/campaign",
@@ -101,18 +101,24 @@ def make_world(folder: Path) -> SftWorld:
         writer_roles=["ingest", "train", "judge", "seal"],
         nonce=f"{1:032x}",
     ) as ledger:
-        model = register.add_folder(
-            ledger,
-            model_folder,
-            shelf,
-            name="tiny",
-            licence="CC0-1.0",
-            source="made by the campaign",
-            revision=None,
-        )
+        model = _model(ledger, name, folder, shelf)
         split = _split(ledger, folder)
         plan = _plan(ledger, split, model, shelf)
     return SftWorld(folder, shelf, plan.id)
+
+
+def _model(ledger: Ledger, name: str, folder: Path, shelf: Path) -> Record:
+    if name != "tiny":
+        return register.add_package(ledger, name, shelf, lambda *_: None)[0]
+    return register.add_folder(
+        ledger,
+        make_model(folder / "tiny"),
+        shelf,
+        name="tiny",
+        licence="CC0-1.0",
+        source="made by the campaign",
+        revision=None,
+    )
 
 
 def make_model(folder: Path) -> Path:
@@ -125,8 +131,7 @@ def make_model(folder: Path) -> Path:
 
 def _split(ledger: Ledger, folder: Path) -> Record:
     sys.path.insert(0, str(TESTS))
-    import small_job
-
+    small_job = importlib.import_module("small_job")  # lies beside the tests of the runners
     rows = small_job.write_lines(folder / "rows.jsonl", small_job.small_rows())
     note = data.SourceNote(licence="CC0-1.0", origin="made by the campaign")
     _, dataset, _ = data.ingest_files(ledger, [rows], "small desk", note)

@@ -27,7 +27,13 @@ def doctored(person, monkeypatch):
         return honest(self, lie)
 
     monkeypatch.setattr(Supervised, "answer", answer)
-    settings = {"steps": 4, "save_steps": 1, "lora_dropout": 0.1, "accumulation": 2, "batch_size": 2}
+    settings = {
+        "steps": 4,
+        "save_steps": 1,
+        "lora_dropout": 0.1,
+        "accumulation": 2,
+        "batch_size": 2,
+    }
     assert person.plans(**settings, seed=80).code == 0
     person.types("run", "launch", person.ids["plan"], "--wait")
     ended(person)
@@ -62,7 +68,9 @@ def test_one_update_from_the_nearest_checkpoint(doctored):
 
 
 @pytest.mark.parametrize(
-    "words", [(), ("aaaaaa", "--run", "bbbbbb"), ("aaaaaa", "--all")], ids=["none", "two", "all of one"]
+    "words",
+    [(), ("aaaaaa", "--run", "bbbbbb"), ("aaaaaa", "--all")],
+    ids=["none", "two", "all of one"],
 )
 def test_what_is_to_be_executed_is_named_once(person, words):
     """An update or a run, and all of it only of a run."""
