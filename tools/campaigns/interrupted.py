@@ -23,7 +23,13 @@ WAIT_S = 600.0
 
 @dataclass(frozen=True)
 class Interruption:
-    """Who is struck, in which phase of an attempt, and after what share of the phase's usual time."""
+    """Who is struck, in which phase of an attempt, and after what share of the phase's usual time.
+
+    Attributes:
+        victim: `child`, `supervisor`, or `request` for being asked to stop.
+        phase: `loading`, `training`, or `saved`, from the first checkpoint on.
+        share: of the phase, 0 to 1.
+    """
 
     victim: str
     phase: str
@@ -56,9 +62,11 @@ class _Strike:
             self.timers.append(timer)
 
     def tell(self, event: str, _fields: dict[str, Any]) -> None:
-        """Training begins with the child's first event."""
+        """Training begins with the child's first event; with each checkpoint a share of it that is safe."""
         if event == "start":
             self.phase("training", self.timing.training_s)
+        elif event == "checkpoint":
+            self.phase("saved", self.timing.training_s / 4)
 
     def _strike(self) -> None:
         assert self.interruption is not None

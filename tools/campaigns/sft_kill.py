@@ -1,7 +1,7 @@
 """Supervised runs killed at random moments and recovered, held against the same run that nobody disturbed.
 
-The child or the supervisor is killed by signal 9, while the model loads or while it trains, some of them twice in a row and
-some during the recovery; or the run is asked to stop. Each time the run is reconciled where nobody ended it, and resumed.
+The child or the supervisor is killed by signal 9, while the model loads, while it trains or soon after a checkpoint, some
+of them twice in a row and some during the recovery; or the run is asked to stop. Each time the run is reconciled where nobody ended it, and resumed.
 At the end its last checkpoint has the same bytes, file by file (adapter, optimizer, random states, schedule, sampler), every
 update on the live path the same batch and state, each batch once; what was lost is kept, and named by what redid it.
 """
@@ -23,7 +23,7 @@ from verifiers.verify import Options, verify
 
 KILLS_FULL = 50
 SLICE = (
-    (Interruption("child", "training", 0.5), Interruption("supervisor", "loading", 0.5)),
+    (Interruption("child", "saved", 0.1), Interruption("supervisor", "loading", 0.5)),
     (Interruption("request", "training", 0.3),),
 )
 EXCLUDED = {
@@ -90,7 +90,7 @@ def _plan(settings: Settings, case: int) -> tuple[Interruption, ...]:
 
 
 def _interruption(source: random.Random, victims: tuple[str, ...], loading: float) -> Interruption:
-    phase = "loading" if source.random() < loading else "training"
+    phase = "loading" if source.random() < loading else source.choice(("training", "saved"))
     return Interruption(source.choice(victims), phase, source.random())
 
 

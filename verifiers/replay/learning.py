@@ -19,7 +19,7 @@ from verifiers.learning.learner_state import (
 )
 from verifiers.learning.tensors import file_state_digest
 from verifiers.replay.data import rows_of_split
-from verifiers.replay.view import Replay, View, deriving, expect
+from verifiers.replay.view import Replay, View, expect
 
 
 def batch_digest(rows: list[str]) -> str:
@@ -61,7 +61,7 @@ def checkpoint(record: Record, view: View) -> str | None:
     """The files are there with their bytes, the adapter's tensors have the acknowledged digest, the parts are there.
 
     Raises:
-        EvidenceError: `CHECKPOINT_WRONG`, `BLOB_MISSING`, `BLOB_WRONG`.
+        EvidenceError: `CHECKPOINT_WRONG`, `TENSORS_INVALID`, `STATE_MALFORMED`, `BLOB_MISSING`, `BLOB_WRONG`.
     """
     body = record.body
     if body.get("hosted") is not None:
@@ -76,8 +76,7 @@ def checkpoint(record: Record, view: View) -> str | None:
         expect("CHECKPOINT_WRONG", ADAPTER_FILE, ADAPTER_FILE in contents, derived=True)
         state = file_state_digest(BytesIO(contents[ADAPTER_FILE]))
         expect("CHECKPOINT_WRONG", "state", body["state"]["value"], state)
-        with deriving("CHECKPOINT_WRONG"):
-            _check_parts(body, contents)
+        _check_parts(body, contents)
         return None
     return "what a checkpoint without tensors here is"
 
