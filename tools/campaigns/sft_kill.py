@@ -111,7 +111,8 @@ def _disturb(
         found = attempt(world, interruption, timing)
         outcome.counts[f"{found} while {interruption.phase}"] += 1
         struck = struck + 1 if found.endswith("killed") else 0
-        outcome.counts["killed again before it had ended"] += int(struck > 1)
+        if struck > 1:
+            outcome.counts["killed again before it had ended"] += 1
     if world.state() != "completed":
         attempt(world, None, timing)
     if world.state() != "completed":

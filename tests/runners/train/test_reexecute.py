@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from small_job import SFT
 from test_resume import of_run
 from test_supervisor import ended
 
@@ -76,3 +77,17 @@ def test_what_is_to_be_executed_is_named_once(person, words):
     """An update or a run, and all of it only of a run."""
     answer = person.types("checkpoint", "reexecute", *words)
     assert (answer.code, answer.error["code"]) == (2, "USAGE")
+
+
+def test_weights_of_a_finished_run_start_another(person):
+    """Only the adapter is taken; the run that begins there is executed again from there, and the ledger verifies."""
+    named = {"split": person.ids["split"], "model": person.ids["model"]}
+    config = person.writes("more.json", {**named, **SFT, "steps": 2, "seed": 9})
+    plan = person.gets("plan", "sft", config, "--init-from", person.ids["checkpoint"])["plan"]
+    found = person.gets("run", "launch", plan, "--wait")
+    person.ids["run"] = found["run"]
+    assert (found["state"], found["counters"]["updates"]) == ("completed", 2)
+    assert [item.body["mode"] for item in of_run(person, "checkpoint.restored")] == ["weights"]
+    done = person.gets("checkpoint", "reexecute", "--run", found["run"], "--all")
+    assert (done["agreed"], done["updates"]) == (2, 2)
+    assert person.verify().result["findings"] == []
