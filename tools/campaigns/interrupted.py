@@ -111,8 +111,7 @@ def attempt(world: SftWorld, interruption: Interruption | None, timing: Timing) 
     """Launch or resume the world's run in a process of its own; what became of the attempt.
 
     Returns:
-        `child killed`, `supervisor killed`, `run stopped`, or `run completed` where the strike came too late or there
-        was none.
+        `child killed`, `supervisor killed`, `run stopped`, or `nothing struck`: the run had come to its end before.
 
     Raises:
         RuntimeError: the attempt did not end in time, was refused, or ended otherwise.
@@ -130,7 +129,7 @@ def attempt(world: SftWorld, interruption: Interruption | None, timing: Timing) 
     if state == "failed" and "CHILD_DIED" in world.detail():
         return "child killed"
     if process.exitcode == 0 and state in ("stopped", "completed"):
-        return f"run {state}"
+        return "run stopped" if state == "stopped" else "nothing struck"
     raise RuntimeError(f"an attempt ended {state} ({process.exitcode}): {world.detail()}")
 
 

@@ -108,6 +108,8 @@ def _disturb(
     """
     struck = 0
     for interruption in planned:
+        if world.state() == "completed":
+            return
         found = attempt(world, interruption, timing)
         outcome.counts[f"{found} while {interruption.phase}"] += 1
         struck = struck + 1 if found.endswith("killed") else 0
