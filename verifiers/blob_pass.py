@@ -29,6 +29,8 @@ UNDERIVED = frozenset(
 # Kinds of which only order, states and refs are checked (V10, V11), and what is therefore somebody's word.
 FAITH = {
     "update.acknowledged": "that updates computed what they state (re-execution would show it)",
+    "checkpoint.restored": "that a state said to be restored was loaded (re-execution would show it)",
+    "run.reconciled": "that a run found dead did no more work",
 }
 
 # What code meets in blobs that hold other values than their record's kind promises.

@@ -11,7 +11,6 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import count
 
 from campaigns.interrupted import Interruption, Timing, attempt, timed
 from campaigns.report import Outcome, Settings
@@ -22,6 +21,7 @@ from runners.train.status import run_status
 from verifiers.verify import Options, verify
 
 KILLS_FULL = 50
+MOST_CASES = 100
 SLICE = (
     (Interruption("child", "saved", 0.1), Interruption("supervisor", "loading", 0.5)),
     (Interruption("request", "training", 0.3),),
@@ -71,7 +71,7 @@ def _cases(settings: Settings, outcome: Outcome) -> Iterator[tuple[int, tuple[In
     if settings.case is not None:
         yield settings.case, _plan(settings, settings.case)
         return
-    for case in count():
+    for case in range(MOST_CASES):
         if case >= len(SLICE) and (not settings.full or _kills(outcome) >= KILLS_FULL):
             return
         yield case, _plan(settings, case)
