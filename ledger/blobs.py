@@ -10,12 +10,14 @@ import hashlib
 import os
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from errno import ELOOP, ENOTDIR
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from pydantic import ValidationError
 
+from ledger import disk
 from ledger.digests import CHUNK_BYTES, PREFIX, digest_stream, is_digest, open_regular
 from ledger.errors import EvidenceError, UsageError
 from ledger.records.base import Blob
@@ -25,6 +27,8 @@ JSON_LINES = "application/jsonl"
 TEXT = "text/plain"
 SAFETENSORS = "application/vnd.safetensors"
 BINARY = "application/octet-stream"
+MAX_FILE_BYTES = 1 << 40
+"""A file that goes on for longer is taken for one without end."""
 
 
 class BlobStore:
@@ -59,51 +63,60 @@ class BlobStore:
             data: the bytes.
             media_type: what they are.
             count: how many rows or items they hold, where that means something.
+
+        Raises:
+            UsageError: `DISK_FULL`, `OS_REFUSED`; the blob is then not there.
+            EvidenceError: `UNSAFE_PATH`, a folder on the way is a link.
         """
         digest = PREFIX + hashlib.sha256(data).hexdigest()
         blob = Blob(digest=digest, size=len(data), media_type=media_type, count=count)
-        if not self.has(digest):
-            with self._writing(digest) as stream:
-                stream.write(data)
+        with disk.translated(self.folder):
+            if not self.has(digest):
+                with self._writing(digest) as stream:
+                    stream.write(data)
         return blob
 
-    def put_file(self, path: Path, media_type: str, count: int | None = None) -> Blob:
+    def put_file(
+        self,
+        path: Path,
+        media_type: str,
+        count: int | None = None,
+        max_bytes: int = MAX_FILE_BYTES,
+    ) -> Blob:
         """Keep a file's bytes, streamed; the bytes hashed are the bytes kept.
 
         Raises:
-            UsageError: `INPUT_MISSING`.
+            UsageError: `INPUT_MISSING`, `DISK_FULL`, `OS_REFUSED`; `TOO_LARGE`, it has, or goes on for, more than
+                `max_bytes`; the blob is then not there.
             EvidenceError: `UNSAFE_PATH`, it is a link or no regular file.
         """
         try:
             source = open_regular(path)
         except FileNotFoundError:
             raise UsageError("INPUT_MISSING", f"there is no file {path}") from None
-        state = hashlib.sha256()
-        size = 0
-        temporary = self._temporary()
-        with source, temporary.open("xb") as target:
-            while chunk := source.read(CHUNK_BYTES):
-                state.update(chunk)
-                size += len(chunk)
-                target.write(chunk)
-            _sync(target)
-        digest = PREFIX + state.hexdigest()
-        if self.has(digest):
-            temporary.unlink()
-        else:
-            self._place(temporary, digest)
+        with source, disk.translated(self.folder):
+            digest, size = self._keep(source, path.name, max_bytes)
         return Blob(digest=digest, size=size, media_type=media_type, count=count)
 
     def open(self, digest: str) -> BinaryIO:
         """A blob for streaming; the caller compares the digest. `read` does it for you.
 
         Raises:
-            EvidenceError: `BLOB_MISSING`, `UNSAFE_PATH`.
+            EvidenceError: `BLOB_MISSING`, it is not there or cannot be read; `UNSAFE_PATH`.
         """
         try:
             return open_regular(self.path(digest))
         except FileNotFoundError:
-            raise EvidenceError("BLOB_MISSING", f"blob {digest} is not in the store") from None
+            raise EvidenceError(
+                "BLOB_MISSING",
+                f"blob {digest} is not in the store",
+                field=self._place_of(digest),
+            ) from None
+        except OSError as error:
+            code = "UNSAFE_PATH" if error.errno in (ENOTDIR, ELOOP) else "BLOB_MISSING"
+            raise EvidenceError(
+                code, f"blob {digest}: {error.strerror}", field=self._place_of(digest)
+            ) from error
 
     def read(self, digest: str, max_bytes: int = 1 << 31) -> bytes:
         """A blob's bytes, re-hashed.
@@ -111,14 +124,20 @@ class BlobStore:
         Raises:
             EvidenceError: `BLOB_MISSING`, `BLOB_WRONG`, `UNSAFE_PATH`, `TOO_LARGE`.
         """
-        with self.open(digest) as stream:
-            data = stream.read(max_bytes + 1)
+        with self.open(digest) as stream, disk.translated(self.folder):
+            # no more than there is: a read reserves all the memory that it may need
+            there = os.fstat(stream.fileno()).st_size
+            data = stream.read(min(there, max_bytes) + 1)
         if len(data) > max_bytes:
             raise EvidenceError("TOO_LARGE", f"blob {digest} has more than {max_bytes} bytes")
         actual = PREFIX + hashlib.sha256(data).hexdigest()
         if actual != digest:
             raise EvidenceError(
-                "BLOB_WRONG", f"blob {digest} has other bytes", expected=digest, actual=actual
+                "BLOB_WRONG",
+                f"blob {digest} has other bytes",
+                field=self._place_of(digest),
+                expected=digest,
+                actual=actual,
             )
         return data
 
@@ -128,16 +147,42 @@ class BlobStore:
         Raises:
             EvidenceError: `BLOB_MISSING`, `BLOB_WRONG`, `UNSAFE_PATH`.
         """
-        with self.open(digest) as stream:
+        with self.open(digest) as stream, disk.translated(self.folder):
             actual, size = digest_stream(stream)
         if actual != digest:
             raise EvidenceError(
-                "BLOB_WRONG", f"blob {digest} has other bytes", expected=digest, actual=actual
+                "BLOB_WRONG",
+                f"blob {digest} has other bytes",
+                field=self._place_of(digest),
+                expected=digest,
+                actual=actual,
             )
         return size
 
+    def _keep(self, source: BinaryIO, name: str, max_bytes: int) -> tuple[str, int]:
+        state = hashlib.sha256()
+        size = 0
+        with self._new_file() as (temporary, target):
+            while chunk := source.read(CHUNK_BYTES):
+                state.update(chunk)
+                size += len(chunk)
+                if size > max_bytes:
+                    raise UsageError("TOO_LARGE", f"{name} has more than {max_bytes} bytes")
+                target.write(chunk)
+        digest = PREFIX + state.hexdigest()
+        if self.has(digest):
+            temporary.unlink()
+        else:
+            self._place(temporary, digest)
+        return digest, size
+
+    def _place_of(self, digest: str) -> str:
+        """The blob's path below the ledger folder."""
+        return self.path(digest).relative_to(self.folder.parent).as_posix()
+
     def _temporary(self) -> Path:
         folder = self.folder / "sha256"
+        _refuse_links(self.folder, folder)
         if not folder.is_dir():
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             folder.mkdir(mode=0o700, exist_ok=True)
@@ -147,21 +192,29 @@ class BlobStore:
 
     @contextmanager
     def _writing(self, digest: str) -> Iterator[BinaryIO]:
-        temporary = self._temporary()
-        with temporary.open("xb") as stream:
+        with self._new_file() as (temporary, stream):
             yield stream
-            _sync(stream)
         self._place(temporary, digest)
+
+    @contextmanager
+    def _new_file(self) -> Iterator[tuple[Path, BinaryIO]]:
+        """A temporary file to fill, on the disk when the block ends; gone where it ends in an error."""
+        temporary = self._temporary()
+        with _removed_on_failure(temporary), temporary.open("xb") as stream:
+            yield temporary, stream
+            _sync(stream)
 
     def _place(self, temporary: Path, digest: str) -> None:
         target = self.path(digest)
+        _refuse_links(target.parent)
         if not target.parent.is_dir():
             target.parent.mkdir(mode=0o700, exist_ok=True)
             _sync_folder(
                 self.folder / "sha256"
             )  # the new folder's own entry must outlast a power cut
-        temporary.chmod(0o400)
-        temporary.replace(target)
+        with _removed_on_failure(temporary):
+            temporary.chmod(0o400)
+            temporary.replace(target)
         _sync_folder(target.parent)
 
 
@@ -207,6 +260,24 @@ def blobs_of(kind: str, body: dict[str, Any]) -> Iterator[tuple[str, int]]:
     if kind == "checkpoint.published" and not body.get("hosted"):
         for item in body["files"]:
             yield item["digest"], item["size"]
+
+
+@contextmanager
+def _removed_on_failure(temporary: Path) -> Iterator[None]:
+    """On a full disk, half a file must not take the room that is missing."""
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):  # the first refusal is what is told
+            temporary.unlink(missing_ok=True)
+        raise
+
+
+def _refuse_links(*folders: Path) -> None:
+    """A folder of blobs that is a link would have us write outside the ledger."""
+    for folder in folders:
+        if folder.is_symlink():
+            raise EvidenceError("UNSAFE_PATH", f"the blob folder {folder.name} is a symbolic link")
 
 
 def _sync(stream: BinaryIO) -> None:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
-from ledger import seals
+from ledger import disk, highwater, restores, seals
 from ledger.admission import key_at
 from ledger.appending import Appending, Draft
 from ledger.clock import Clock, system_clock
 from ledger.ed25519 import PrivateKey
 from ledger.errors import LedgerError, UsageError
 from ledger.reading import BLOBS
+from ledger.records.base import Seen
+from ledger.restores import Restored, Stating
+from ledger.store.connection import BUSY_TIMEOUT_MS
 from ledger.store.index import Index
 from ledger.store.sqlite import SqliteStore
 
@@ -50,25 +55,23 @@ class Ledger(Appending):
             state_dir: where the high-water file lies; None for none.
 
         Raises:
-            UsageError: `LEDGER_EXISTS`, or what admission says of origin and roles.
+            UsageError: `LEDGER_EXISTS`, `DISK_FULL`, `OS_REFUSED`, or what admission says of origin and roles.
         """
         if path.exists() and any(path.iterdir()):
             raise UsageError("LEDGER_EXISTS", f"{path} is not empty")
-        path.mkdir(parents=True, exist_ok=True, mode=0o700)
-        store = SqliteStore.create(path / DATABASE)
-        ledger = cls(
-            path, store, Index(path / INDEX), key=root_key, clock=clock, state_dir=state_dir
-        )
-        ledger._origin = origin
-        try:
-            ledger._begin(root_key, writer_key, writer_roles, owner, nonce)
-        except LedgerError:
-            ledger.close()
-            for (
-                file
-            ) in path.iterdir():  # the folder was empty: all of it is ours, and none of it a ledger
-                file.unlink()
-            raise
+        with disk.translated(path):
+            path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with _emptied_on_failure(path):
+            store = SqliteStore.create(path / DATABASE)
+            ledger = cls(
+                path, store, Index(path / INDEX), key=root_key, clock=clock, state_dir=state_dir
+            )
+            ledger._origin = origin
+            try:
+                ledger._begin(root_key, writer_key, writer_roles, owner, nonce)
+            except BaseException:
+                ledger._close_files()
+                raise
         ledger._key = writer_key
         return ledger
 
@@ -96,14 +99,22 @@ class Ledger(Appending):
         key: PrivateKey,
         clock: Clock = system_clock,
         state_dir: Path | None = None,
+        busy_timeout_ms: int = BUSY_TIMEOUT_MS,
     ) -> Ledger:
         """Open a ledger to append with a key; the high-water file is checked first.
+
+        Args:
+            path: the folder.
+            key: the writer's key.
+            clock: gives the time of each record.
+            state_dir: where the high-water file lies; None for none.
+            busy_timeout_ms: how long to wait for another process before `LEDGER_BUSY`.
 
         Raises:
             UsageError: `LEDGER_NOT_FOUND`, `LEDGER_READ_ONLY`.
             EvidenceError: `LEDGER_ROLLED_BACK`, `LEDGER_FORKED`, or the store's own.
         """
-        store = SqliteStore.open_writer(path / DATABASE)
+        store = SqliteStore.open_writer(path / DATABASE, busy_timeout_ms)
         ledger = cls(path, store, Index(path / INDEX), key=key, clock=clock, state_dir=state_dir)
         try:
             ledger._catch_up_index()
@@ -112,6 +123,59 @@ class Ledger(Appending):
             ledger._close_files()
             raise
         return ledger
+
+    @classmethod
+    def restore(
+        cls,
+        path: Path,
+        *,
+        key: PrivateKey,
+        state_dir: Path,
+        why: str,
+        state: Stating,
+        clock: Clock = system_clock,
+    ) -> Restored:
+        """Let a ledger that was put back from a backup go on: root's record first, then the lower mark.
+
+        What is left is verified first, every signature of it. Where a crash came between record and mark,
+        the mark is lowered and no second record made.
+
+        Args:
+            path: the folder that was put back.
+            key: signs the record; any enrolled key.
+            state_dir: where the high-water file lies that the ledger is behind.
+            why: the reason, in the owner's words.
+            state: gives root's statement over a body and a head.
+            clock: gives the record's time.
+
+        Raises:
+            UsageError: `NOT_ROLLED_BACK`, or what admission says of the statement.
+            EvidenceError: `LEDGER_FORKED`, `TAIL_CUT`, `HIGHWATER_INVALID`; what does not hold in what is left.
+        """
+        store = SqliteStore.open_writer(path / DATABASE)
+        ledger = cls(path, store, Index(path / INDEX), key=key, clock=clock, state_dir=state_dir)
+        try:
+            ledger._catch_up_index()
+            return ledger._restore(state_dir, why, state)
+        finally:
+            ledger._close_files()
+
+    def _restore(self, state_dir: Path, why: str, state: Stating) -> Restored:
+        with self._commit_lock:
+            mark = restores.mark_of(self, state_dir)
+            chain = restores.replay(self, self.size)
+            before = None if mark is None else restores.settle(self, state_dir, mark)
+            if before is not None:
+                self._check_high_water()
+                return Restored(before, True, restores.unconfirmed_runs(chain))
+            body = restores.what_is_lost(self, mark, chain, why)
+            statement = state(body, Seen(size=chain.size, root=chain.tree.root().hex()))
+            record = self.append(restores.KIND, body, {}, statement)
+            chain.admit(record)
+            assert mark is not None  # what_is_lost demanded one
+            highwater.lower(state_dir, mark, restores.head_of(chain))
+            self._check_high_water()
+            return Restored(record, False, restores.unconfirmed_runs(chain))
 
     @classmethod
     def read(cls, path: Path) -> Ledger:
@@ -136,9 +200,11 @@ class Ledger(Appending):
     def close(self) -> None:
         """Write the derived index, make the high-water file durable, close the files."""
         with self._commit_lock:
-            if self._key is not None and self._chain is not None and self._chain.size:
-                self._write_high_water(self._chain, durable=True)
-            self._close_files()
+            try:
+                if self._key is not None and self._chain is not None and self._chain.size:
+                    self._write_high_water(self._chain, durable=True)
+            finally:
+                self._close_files()
 
     def _close_files(self) -> None:
         self._index.close()
@@ -171,4 +237,16 @@ class Ledger(Appending):
             return note
 
 
-__all__ = ["BLOBS", "DATABASE", "INDEX", "Draft", "Ledger"]
+@contextmanager
+def _emptied_on_failure(path: Path) -> Iterator[None]:
+    """A folder that was empty before is empty again: what could be left is no ledger."""
+    try:
+        yield
+    except BaseException:  # a Ctrl-C too
+        with suppress(OSError):  # the first refusal is what is told
+            for file in path.iterdir():
+                file.unlink()
+        raise
+
+
+__all__ = ["BLOBS", "DATABASE", "INDEX", "Draft", "Ledger", "Restored"]

@@ -78,15 +78,27 @@ CODES: dict[str, Code] = {
     ),
     "LEDGER_ROLLED_BACK": Code(
         "the ledger is shorter than the writer last saw it",
-        "put the full ledger back; a restore on purpose needs a ledger.restored record",
+        "put the full ledger back; where that is lost, root says so: evidence restore --why TEXT",
     ),
     "LEDGER_FORKED": Code(
         "the ledger has another history than the one the writer last saw",
         "keep both copies and find out who wrote the other one; see `evidence verify`",
     ),
+    "LEDGER_RESTORED": Code(
+        "the ledger went on from a backup, by root's statement; the records named are lost",
+        "see what root said of it: evidence log --kind ledger.restored",
+    ),
+    "NOT_ROLLED_BACK": Code(
+        "the ledger is not behind its high-water file, so there is nothing to restore",
+        "see how it stands: evidence verify",
+    ),
     "HIGHWATER_INVALID": Code(
         "the high-water file is damaged or belongs to another ledger",
         "compare the ledger with its newest seal, then move the high-water file away",
+    ),
+    "STATEMENT_FILE": Code(
+        "a file is no statement request, or no answer to one",
+        "make the request again: evidence restore --why TEXT --request FILE",
     ),
     # --- records: form, place, key ------------------------------------------------------------
     "ENTRY_TOO_LARGE": Code(
@@ -195,7 +207,10 @@ CODES: dict[str, Code] = {
     "KEY_ID_WRONG": Code(
         "a key id is not derived from the public key beside it", "take both from evidence key list"
     ),
-    "KEY_TWICE": Code("the key is enrolled already", "see evidence key list"),
+    "KEY_TWICE": Code(
+        "the key holds or held an office in this ledger already",
+        "make a new one: evidence key new FILE",
+    ),
     "KEY_BACKDATED": Code(
         "a key's window would begin in the past, or a revocation in the future",
         "leave out --from-seq to take effect at the next record",
@@ -253,7 +268,10 @@ CODES: dict[str, Code] = {
     "SEAL_AHEAD": Code(
         "a head that was seen lies in the future", "take the head from evidence log"
     ),
-    "RUN_NOT_OPEN": Code("the run has ended", "see its state: evidence run status RUN"),
+    "RUN_NOT_OPEN": Code(
+        "the run has ended, or is unconfirmed since the ledger was restored",
+        "see its state: evidence run status RUN",
+    ),
     "RUN_STILL_OPEN": Code(
         "the run is live, unconfirmed or completed",
         "see its state: evidence run status RUN; where its process is gone: evidence run reconcile RUN",
@@ -361,7 +379,10 @@ CODES: dict[str, Code] = {
     "LEDGER_NOT_FOUND": Code(
         "there is no ledger here", "make one: evidence init DIR --origin NAME"
     ),
-    "LEDGER_EXISTS": Code("there is something here already", "choose an empty folder"),
+    "LEDGER_EXISTS": Code(
+        "there is something here already",
+        "choose an empty folder; `evidence verify` says what is in this one",
+    ),
     "LEDGER_UNREADABLE": Code(
         "the file is no ledger, damaged, or cannot be read", "check the path and its permissions"
     ),
@@ -370,7 +391,8 @@ CODES: dict[str, Code] = {
         "restore a backup, or read the records with a program that trusts no schema",
     ),
     "LEDGER_EMPTY": Code(
-        "there is nothing to verify; an empty ledger is never verified", "check the path"
+        "there is nothing to verify; an empty ledger is never verified",
+        "check the path; where an `evidence init` was killed, remove the folder and begin again",
     ),
     "LEDGER_BUSY": Code(
         "another process held the ledger for too long", "try again; nothing was written"
@@ -429,6 +451,14 @@ CODES: dict[str, Code] = {
     "KEY_SUSPECT": Code(
         "records were signed by a key that was revoked from an earlier seq",
         "do not rest a promotion on them",
+    ),
+    "EVIDENCE_SUSPECT": Code(
+        "a record is suspect, or rests on one: its key was revoked from an earlier seq",
+        "do the work again under a key that counts; see what rests on it: evidence lineage RECORD --impact",
+    ),
+    "PROMOTION_VOID": Code(
+        "a promotion rests on suspect evidence and counts for nothing",
+        "withdraw it, and do again what it rests on under a key that counts",
     ),
     "DATASET_WRONG": Code(
         "a dataset's counts or identity are not what its rows give", "ingest the source again"

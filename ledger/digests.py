@@ -13,6 +13,7 @@ from typing import BinaryIO
 from ledger.errors import EvidenceError
 
 CHUNK_BYTES = 1 << 20
+MAX_FOLDER_DEPTH = 64
 PREFIX = "sha256:"
 
 
@@ -80,7 +81,8 @@ def inventory(folder: Path) -> list[FileEntry]:
     """Every file below a folder, in path order.
 
     Raises:
-        EvidenceError: `UNSAFE_PATH`, something below is a link or no regular file.
+        EvidenceError: `UNSAFE_PATH`, something below is a link, no regular file, more than 64 folders deep or of a
+            name that is no UTF-8.
     """
     return [
         _entry(folder, path)
@@ -97,13 +99,27 @@ def tree_digest(files: Iterable[FileEntry]) -> str:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    for path in folder.iterdir():
-        if path.is_symlink():
-            raise EvidenceError("UNSAFE_PATH", f"{path.name} is a symbolic link")
-        if path.is_dir():
-            yield from _files(path)
-        else:
-            yield path
+    waiting = [(folder, 0)]
+    while waiting:
+        inner, depth = waiting.pop()
+        if depth > MAX_FOLDER_DEPTH:
+            raise EvidenceError("UNSAFE_PATH", f"folders are more than {MAX_FOLDER_DEPTH} deep")
+        for path in inner.iterdir():
+            _check_name(path)
+            if path.is_symlink():
+                raise EvidenceError("UNSAFE_PATH", f"{path.name} is a symbolic link")
+            if path.is_dir():
+                waiting.append((path, depth + 1))
+            else:
+                yield path
+
+
+def _check_name(path: Path) -> None:
+    """A name that is no Unicode text has no place in a digest or a record."""
+    try:
+        path.name.encode()
+    except UnicodeEncodeError:
+        raise EvidenceError("UNSAFE_PATH", f"{path.name!r} is no name in UTF-8") from None
 
 
 def _entry(folder: Path, path: Path) -> FileEntry:

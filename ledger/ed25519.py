@@ -12,14 +12,16 @@ and a signature R || S over a message counts only if
 
     S1  it is 64 bytes,
     S2  S is below the group order L (no malleation),
-    S3  R is the canonical encoding of [S]B - [h]A, byte for byte (no cofactor, no other encoding),
+    S3  R is the canonical encoding of [S]B - [h]A, byte for byte (no cofactor, no other encoding), h
+        being SHA-512 of R, A and message, reduced modulo L before it multiplies A,
     S4  R is not of low order.
 
 `cryptography` (OpenSSL) enforces S1 to S3 and none of K2 to K4 and S4, so those are checked here: the
 key once, when it is first seen, and R by one look-up per signature.
 
 Trusted for: what a private key signs. A stolen key file allows signing as its role until root revokes
-the key. A crash during `save` leaves either no key file or a whole one.
+the key. A crash during `save` leaves either no key file or a whole one, and perhaps a temporary file beside it
+(`.NAME.` and 16 hex digits, mode 0600) that holds the key too.
 """
 
 from __future__ import annotations
@@ -41,6 +43,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
+from ledger import pkcs8
 from ledger.digests import open_regular
 from ledger.errors import EvidenceError, UsageError
 
@@ -154,7 +157,7 @@ class PrivateKey:
             UsageError: `KEY_FILE_MISSING`, there is no such file.
             EvidenceError: `UNSAFE_PATH`, it is a link or no regular file; `KEY_FILE_OPEN`, others
                 may read it; `KEY_LOCKED`, the passphrase is missing or wrong; `KEY_MALFORMED`, it
-                holds no Ed25519 private key in PKCS#8 PEM.
+                holds no Ed25519 private key in PKCS#8 PEM, or trying its passphrase would cost too much.
         """
         pem = _read_key_file(path)
         if pem.startswith(_ENCRYPTED):
@@ -203,7 +206,9 @@ def _read_key_file(path: Path) -> bytes:
     try:
         stream = open_regular(path)
     except FileNotFoundError:
-        raise UsageError("KEY_FILE_MISSING", f"no key file at {path}", field="path") from None
+        raise UsageError(
+            "KEY_FILE_MISSING", f"no key file at {_named(path)}", field="path"
+        ) from None
     with stream:
         mode = os.fstat(stream.fileno()).st_mode
         if mode & _OTHERS:
@@ -217,9 +222,22 @@ def _read_key_file(path: Path) -> bytes:
         return stream.read(_KEY_FILE_MAX_BYTES)
 
 
+def _named(path: Path) -> str:
+    """A path for a message. Whoever gave the key itself for its file's name does not read it again."""
+    text = str(path)
+    return "the private key that was given as a file's name" if "PRIVATE KEY" in text else text
+
+
 def _unlock(pem: bytes, path: Path, passphrase: bytes | None) -> Ed25519PrivateKey:
     if not passphrase:
         raise EvidenceError("KEY_LOCKED", f"the key file {path} needs its passphrase")
+    asked = pkcs8.rounds(pem)
+    if asked is None or not 1 <= asked <= pkcs8.MAX_ROUNDS:
+        raise EvidenceError(
+            "KEY_MALFORMED",
+            f"the passphrase of {path} is not derived by PBKDF2 in {pkcs8.MAX_ROUNDS:,} rounds or fewer",
+            actual="another way" if asked is None else f"{asked:,} rounds",
+        )
     return _parse_pem(pem, path, passphrase)
 
 

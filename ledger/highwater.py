@@ -13,7 +13,8 @@ small file for each ledger, keyed by the id of record 0: size, root and last id 
 Trusted for: showing this user on this machine that the ledger went back. Who can write the directory can
 delete the file and gets `unchecked`, which reports say; a witness is what stops that person.
 
-The file goes forward only. It is written whole to a temporary file and renamed, under a lock that the
+The file goes forward only, but for `lower`, which a restore on purpose needs: the alarm is taken down by
+compare and swap, after the record that says why is durable (`ledger.restored`). It is written whole to a temporary file and renamed, under a lock that the
 processes of one machine share, so a reader sees the old head or the new one. What a crash leaves:
 
     durable=True    fsync of file and folder: the old head or the new one, even after a power cut
@@ -25,6 +26,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -43,6 +45,8 @@ _FIELDS = frozenset({"ledger", "size", "root", "last_id"})
 _FILE_MAX_BYTES = 4096
 _FILE_MODE = 0o600
 _FOLDER_MODE = 0o700
+_LOCK_TRIES = 200
+_LOCK_PAUSE_S = 0.005
 
 
 @dataclass(frozen=True)
@@ -138,7 +142,7 @@ def write(directory: Path, mark: HighWater, *, durable: bool = True) -> None:
     Raises:
         EvidenceError: `LEDGER_FORKED`, the file has another root at this size; `HIGHWATER_INVALID` or
             `UNSAFE_PATH`, see `read`.
-        OSError: the directory cannot be written.
+        OSError: the directory cannot be written, or another process holds the file's lock for seconds.
     """
     path = path_of(directory, mark.ledger)
     with _locked(path):
@@ -147,6 +151,33 @@ def write(directory: Path, mark: HighWater, *, durable: bool = True) -> None:
             _replace(path, mark.encode(), durable=durable)
         elif seen.size == mark.size:
             _expect_root(seen, mark.root)
+
+
+def lower(directory: Path, seen: HighWater, head: HighWater) -> bool:
+    """Set a ledger's high-water file back to a head, durably, if it still says what the caller saw.
+
+    Call it only once the record of the restore is durable. A crash before it leaves the alarm up.
+
+    Args:
+        directory: where high-water files are kept.
+        seen: what the file must still hold.
+        head: what it is to hold.
+
+    Returns:
+        Whether the file held `seen` and now holds `head`; False where somebody else changed it.
+
+    Raises:
+        EvidenceError: `HIGHWATER_INVALID`, the heads are of two ledgers; it or `UNSAFE_PATH`, see `read`.
+        OSError: the directory cannot be written.
+    """
+    if head.ledger != seen.ledger:
+        raise EvidenceError("HIGHWATER_INVALID", "the two heads are of different ledgers")
+    path = path_of(directory, seen.ledger)
+    with _locked(path):
+        if read(directory, seen.ledger) != seen:
+            return False
+        _replace(path, head.encode(), durable=True)
+        return True
 
 
 def check(directory: Path, ledger_id: str, size: int, root_at: Callable[[int], bytes]) -> Standing:
@@ -162,7 +193,17 @@ def check(directory: Path, ledger_id: str, size: int, root_at: Callable[[int], b
         EvidenceError: `LEDGER_ROLLED_BACK`, the ledger is shorter than the file says; `LEDGER_FORKED`,
             its root at the file's size is another; `HIGHWATER_INVALID` or `UNSAFE_PATH`, see `read`.
     """
-    seen = read(directory, ledger_id)
+    return standing(read(directory, ledger_id), size, root_at)
+
+
+def standing(seen: HighWater | None, size: int, root_at: Callable[[int], bytes]) -> Standing:
+    """`check` with a head that was read before the ledger's size was.
+
+    Where others append, the file must be read first: read after the size it may rightly be ahead of it.
+
+    Raises:
+        EvidenceError: `LEDGER_ROLLED_BACK` or `LEDGER_FORKED`, see `check`.
+    """
     if seen is None:
         return "unchecked"
     if size < seen.size:
@@ -215,17 +256,32 @@ def _locked(path: Path) -> Iterator[None]:
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     handle = os.open(path.with_suffix(".lock"), flags, _FILE_MODE)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        _lock(handle)
         yield
     finally:
         os.close(handle)
 
 
+def _lock(handle: int) -> None:
+    """Wait a while for the lock: a process that was stopped while it held it must not stop everybody.
+
+    Raises:
+        BlockingIOError: it is held for longer.
+    """
+    for _ in range(_LOCK_TRIES):
+        try:
+            return fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(_LOCK_PAUSE_S)
+    return fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
 def _replace(path: Path, data: bytes, *, durable: bool) -> None:
-    temporary = path.with_suffix(
-        ".tmp"
-    )  # one name: the lock is held, and a leftover is overwritten
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    temporary = path.with_suffix(".tmp")  # one name: the lock is held
+    temporary.unlink(
+        missing_ok=True
+    )  # a leftover, whatever it is: opening a pipe would wait for ever
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     handle = os.open(temporary, flags, _FILE_MODE)
     with os.fdopen(handle, "wb") as stream:
         stream.write(data)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterator
 from pathlib import Path
 
 from ledger import record as records
 from ledger.blobs import BlobStore
 from ledger.errors import EvidenceError, UsageError
+from ledger.recent import Recent
 from ledger.record import Record
 from ledger.records.base import is_record_id
 from ledger.rules import makers
@@ -16,7 +16,7 @@ from ledger.store.index import Index
 from ledger.store.sqlite import SqliteStore
 
 BLOBS = "blobs"
-CACHE_RECORDS = 4096
+CACHE_RECORDS = 2048
 
 
 class Reading:
@@ -36,7 +36,7 @@ class Reading:
         self.index_was_stale = False
         self._index = index
         self._origin: str | None = None
-        self._cache: OrderedDict[str, Record] = OrderedDict()
+        self._cache = Recent(CACHE_RECORDS)
 
     @property
     def origin(self) -> str:
@@ -105,11 +105,11 @@ class Reading:
         cached = self._cache.get(record_id)
         if cached is not None:
             return cached
-        seq = self._index.seq_of(record_id)
+        seq = self._seq_of(record_id)
         record = self.at(seq) if seq is not None else None
         if record is None or record.id != record_id:
             return None
-        self._remember(record)
+        self._cache.add(record)
         return record
 
     def of_kind(self, kind: str) -> list[Record]:
@@ -121,7 +121,7 @@ class Reading:
         self, record_id: str, role: str | None = None, kind: str | None = None
     ) -> list[Record]:
         """Records that name this one, in order, perhaps only under a role or of a kind."""
-        seq = self._index.seq_of(record_id)
+        seq = self._seq_of(record_id)
         if seq is None:
             return []
         found: list[Record] = []
@@ -142,6 +142,14 @@ class Reading:
         """Guard triggers that are gone from the database."""
         return self.store.deviations
 
+    def _seq_of(self, record_id: str) -> int | None:
+        """Where a record should stand; what others appended since the opening is taken in where it may be that."""
+        seq = self._index.seq_of(record_id)
+        if seq is None and self._index.size < self.size:
+            self._catch_up_index()
+            seq = self._index.seq_of(record_id)
+        return seq
+
     def _by_prefix(self, name: str) -> Record | None:
         prefix = name.removeprefix("sha256:").lower()
         if not 6 <= len(prefix) <= 64 or any(char not in "0123456789abcdef" for char in prefix):
@@ -155,11 +163,6 @@ class Reading:
             raise UsageError("REF_AMBIGUOUS", f"{name!r} fits several records", record=name)
         return found[0] if found else None
 
-    def _remember(self, record: Record) -> None:
-        self._cache[record.id] = record
-        if len(self._cache) > CACHE_RECORDS:
-            self._cache.popitem(last=False)
-
     def _catch_up_index(self) -> None:
         """Bring the derived index up to the store; one that does not fit is made anew."""
         size, _ = self.store.tail()
@@ -171,7 +174,18 @@ class Reading:
             self.index_was_stale = True
             self._index.reset()
         for record in self.records(self._index.size, size):
-            self._index.add(record)
+            self._cache.add(record)
+            self._add_to_index(record)
+
+    def _add_to_index(self, record: Record) -> None:
+        """Index the next record; what it names was mostly fetched a moment ago and need not be looked up."""
+        edges: list[tuple[str, int]] = []
+        for role, ref in record.all_refs():
+            named = self._cache.get(ref)
+            seq = self._index.seq_of(ref) if named is None else named.seq
+            if seq is not None:
+                edges.append((role, seq))
+        self._index.add(record, edges)
 
 
 def _how_to_get(kinds: tuple[str, ...]) -> str | None:

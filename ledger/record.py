@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from dataclasses import dataclass
-from typing import Any
+import reprlib
+from typing import Any, NamedTuple
 
+import orjson
 from pydantic import ValidationError
 
 from ledger import canonical
@@ -24,8 +25,25 @@ _ENVELOPE = Envelope.__pydantic_validator__
 Refs = dict[str, str | list[str]]
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class _Shown(reprlib.Repr):
+    """A value from anybody as a few words, however deep, long or large it is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel, self.maxlist, self.maxdict = 3, 8, 8
+        self.maxstring = self.maxother = self.maxlong = 120
+
+    def repr_int(self, value: int, level: int) -> str:
+        """An integer in full, unless it is too long for Python to write."""
+        if value.bit_length() > 256:
+            return f"an integer of {value.bit_length()} bits"
+        return super().repr_int(value, level)
+
+
+_SHOWN = _Shown()
+
+
+class Record(NamedTuple):
     """One record, parsed; `entry` and `signature` are the bytes everything else is read from."""
 
     id: str
@@ -114,7 +132,19 @@ def parse(entry: bytes, signature: bytes) -> Record:
             "SIGNATURE_INVALID", f"a signature has 64 bytes, this one {len(signature)}"
         )
     check_size(len(entry))
-    value = canonical.decode(entry)
+    return _from_value(canonical.decode(entry), entry, signature)
+
+
+def of_built(entry: bytes, signature: bytes) -> Record:
+    """A record from bytes that `build_entry` has just given: canonical by construction, and so only read.
+
+    Raises:
+        EvidenceError: `ENVELOPE_INVALID`.
+    """
+    return _from_value(orjson.loads(entry), entry, signature)
+
+
+def _from_value(value: Any, entry: bytes, signature: bytes) -> Record:
     try:
         envelope = _ENVELOPE.validate_python(value)
     except ValidationError as error:
@@ -188,11 +218,12 @@ def check_body(kind: str, schema: int, body: dict[str, Any]) -> Body:
     """
     model = check_kind(kind, schema)
     try:
-        return model.model_validate(body)
+        checked: Body = model.__pydantic_validator__.validate_python(body)
     except ValidationError as error:
         raise _translated(
             "BODY_INVALID", kind, error, f"see its fields: evidence schema {kind}"
         ) from None
+    return checked
 
 
 def envelope_dsse(record: Record) -> dict[str, Any]:
@@ -216,6 +247,6 @@ def _translated(
         code,
         f"{what}: {field or 'value'}: {first['msg'][:200].lower()}{more}",
         field=field or None,
-        actual=repr(first.get("input"))[:120],
+        actual=_SHOWN.repr(first.get("input"))[:120],
         hint=hint,
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ledger.admission import Chain, Resolve
 from ledger.blobs import BlobStore
-from ledger.errors import EvidenceError
+from ledger.errors import LedgerError
 from ledger.merkle import CompactRange
 from ledger.record import Record, check_body
 from ledger.state import State
@@ -32,6 +32,6 @@ def chain_at(record: Record, blobs: BlobStore, resolve: Resolve) -> Chain | None
         state = State.from_bytes(blobs.read(record.body["state"]["digest"], STATE_MAX_BYTES))
         hashes = [bytes.fromhex(item) for item in record.body["tree"]]
         tree = CompactRange.from_hashes(record.seq, hashes)
-    except EvidenceError:
+    except LedgerError:
         return None  # without it an earlier one, or all records, are taken
     return Chain(state, tree, record.prev, resolve)

@@ -23,12 +23,16 @@ Size = Annotated[str, Field(pattern=r"^[0-9]{1,19}$")]
 
 @dataclass
 class KeyState:
-    """An enrolled key: raw public key as hex, roles, the seqs between which it may sign."""
+    """An enrolled key: raw public key as hex, roles, the seqs between which it may sign.
+
+    `suspect_from` is the seq from which its signatures are suspect, where it was revoked from an earlier one.
+    """
 
     public: Hex32
     roles: list[str]
     from_seq: int
     until_seq: int | None = None
+    suspect_from: int | None = None
     owner: str = ""
 
 
@@ -36,7 +40,8 @@ class KeyState:
 class RunState:
     """A launched run that has not completed.
 
-    `status` is running or ended; `live` counts the updates on the live path; `last_update` and
+    `status` is running, unconfirmed (the ledger was restored while it ran, and what it did since the backup
+    is lost) or ended; `live` counts the updates on the live path; `last_update` and
     `last_state` are its newest update's id and state-after; `pending` maps batch id to batch digest.
 
     After a resumption `superseded` maps the steps still to be redone to the updates that no longer count, and `exact`
@@ -109,9 +114,12 @@ class State:
             EvidenceError: `NOT_CANONICAL` or `SNAPSHOT_WRONG`.
         """
         try:
-            return _ADAPTER.validate_json(canonical.encode(canonical.decode(data)), strict=True)
+            state = _ADAPTER.validate_json(canonical.encode(canonical.decode(data)), strict=True)
         except ValidationError as error:
             raise EvidenceError("SNAPSHOT_WRONG", f"no reducer state: {error.title}") from None
+        if state.to_bytes() != data:
+            raise EvidenceError("SNAPSHOT_WRONG", "the state has fields too many or too few")
+        return state
 
     def remember_head(self, size: int, root: str) -> None:
         """Keep a sealed head so that later statements can name it; the oldest falls out."""

@@ -14,11 +14,17 @@ from typing import TYPE_CHECKING, Any, Self
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ledger.canonical import parse_real, real
+from ledger.digests import open_regular
 from ledger.errors import EvidenceError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+
+MAX_FILE_BYTES = 65_536
+MAX_DOTS = 200
+_FLOAT_BITS = 1000
 
 
 class Settings(BaseModel):
@@ -44,7 +50,7 @@ class Settings(BaseModel):
             first = error.errors()[0]
             field = str(first["loc"][0]) if first["loc"] else "settings"
             raise UsageError(
-                "SETTING_INVALID", f"{field}: {_lower(first['msg'])}", field=field
+                "SETTING_INVALID", f"{field}: {_lower(first['msg'][:200])}", field=field
             ) from None
 
     @classmethod
@@ -65,7 +71,8 @@ class Settings(BaseModel):
     def _unknown(cls, name: str) -> UsageError:
         near = difflib.get_close_matches(name, cls.model_fields, n=1)
         nearest = f"; the nearest is {near[0]}" if near else ""
-        return UsageError("SETTING_UNKNOWN", f"no setting is named {name}{nearest}", field=name)
+        shown = name[:80]
+        return UsageError("SETTING_UNKNOWN", f"no setting is named {shown}{nearest}", field=shown)
 
     @classmethod
     def _plain(cls, name: str, value: Any) -> Any:
@@ -75,43 +82,81 @@ class Settings(BaseModel):
             return value
         if isinstance(value, str):
             return _real(name, value)
-        return float(value) if type(value) is int else value
+        if type(value) is int and value.bit_length() <= _FLOAT_BITS:
+            return float(value)
+        return value
 
 
 def load_object(path: Path) -> dict[str, Any]:
     """The object of names and values in a TOML file, or a JSON file by its suffix `.json`.
 
     Raises:
-        UsageError: `INPUT_MISSING`, there is no such file; `SETTING_INVALID`, it is no TOML or JSON object, or sets a
-            name twice.
+        UsageError: `INPUT_MISSING`, there is no such file; `SETTING_INVALID`, it is no TOML or JSON object, is too
+            large, or sets a name twice.
+        EvidenceError: `UNSAFE_PATH`, it is a link or no regular file.
     """
-    if not path.is_file():
-        raise UsageError("INPUT_MISSING", f"there is no file {path}", field="config")
     try:
-        text = path.read_text(encoding="utf-8")
-        values = _json_object(text) if path.suffix == ".json" else tomllib.loads(text)
-    except (
-        ValueError,
-        RecursionError,
-    ) as error:  # bad UTF-8, JSON or TOML, also nested without end
+        values = parse_object(read_bounded(path), as_json=path.suffix == ".json")
+    except ValueError as error:
         raise UsageError(
-            "SETTING_INVALID", f"{path.name} cannot be read: {_lower(str(error))}", field="config"
+            "SETTING_INVALID",
+            f"{path.name} cannot be read: {_lower(str(error)[:200])}",
+            field="config",
         ) from None
     if not isinstance(values, dict):
         raise UsageError("SETTING_INVALID", f"{path.name} is no object of settings", field="config")
     return values
 
 
-def _json_object(text: str) -> Any:
-    return json.loads(text, object_pairs_hook=_unique)
+def read_bounded(path: Path) -> bytes:
+    """The bytes of a settings file, which is small.
+
+    Raises:
+        UsageError: `INPUT_MISSING`, there is no such file; `SETTING_INVALID`, it is too large.
+        EvidenceError: `UNSAFE_PATH`, it is a link or no regular file.
+    """
+    try:
+        with open_regular(path) as stream:
+            data = stream.read(MAX_FILE_BYTES + 1)
+    except FileNotFoundError:
+        raise UsageError("INPUT_MISSING", f"there is no file {path}", field="config") from None
+    if len(data) > MAX_FILE_BYTES:
+        raise UsageError(
+            "SETTING_INVALID", f"{path.name} has more than {MAX_FILE_BYTES} bytes", field="config"
+        )
+    return data
+
+
+def parse_object(data: bytes, *, as_json: bool) -> Any:
+    """The value of a TOML or JSON file; a mark of UTF-8 before it is no part of it.
+
+    Raises:
+        ValueError: it is neither, nests too deep, or names a key twice.
+    """
+    text = data.decode("utf-8-sig")
+    try:
+        if as_json:
+            return json.loads(text, object_pairs_hook=_unique)
+        _check_dots(text)
+        return tomllib.loads(text)
+    except RecursionError:
+        raise ValueError("it nests too deep") from None
+
+
+def _check_dots(text: str) -> None:
+    """The TOML parser takes time by the square of the parts of a dotted name: half a minute for this size of file."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.count(".") > MAX_DOTS and not line.lstrip().startswith("#"):
+            raise ValueError(f"line {number} has more than {MAX_DOTS} dots")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    names = [name for name, _ in pairs]
-    for name in names:
-        if names.count(name) > 1:
-            raise UsageError("SETTING_INVALID", f"{name} is set twice", field=name)
-    return dict(pairs)
+    value: dict[str, Any] = {}
+    for name, item in pairs:
+        if name in value:
+            raise ValueError(f"{name[:80]} is set twice")
+        value[name] = item
+    return value
 
 
 def _real(name: str, text: str) -> float:

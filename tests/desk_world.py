@@ -68,7 +68,7 @@ def desk_case(
 
 def chat_row(
     name: str = "row-1", question: str = "Hello there", answer: str = "Good day", **more: Any
-):
+) -> dict[str, Any]:
     """A chat row of one question and one answer."""
     turns = [
         {"role": "system", "content": "Be kind."},

@@ -1,6 +1,7 @@
 """Make or reuse the virtual environment that tools/run and tools/test work in.
 
-    python3 tools/environment.py [--folder .venv] [--extra train] [--dev] [--demo]
+    python3 tools/environment.py [--folder .venv] [--extra train] [--dev] [--demo] [--requirement FILE]
+    python3 tools/environment.py --folder .venv-bench --bench
 
 Prints the path of its Python. What was installed from is kept in a stamp inside the environment, so a
 second call with the same files does nothing. Standard library only.
@@ -55,11 +56,15 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--extra", action="append", default=[])
     parser.add_argument("--dev", action="store_true")
     parser.add_argument("--demo", action="store_true")
+    parser.add_argument("--bench", action="store_true", help="what we are compared with, alone")
+    parser.add_argument("--requirement", action="append", default=[], help="relative to the clone")
     return parser.parse_args()
 
 
 def _commands(python: Path, options: argparse.Namespace) -> list[list[str]]:
     pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    if options.bench:  # its own versions of libraries that we use too
+        return [[*pip, "--requirement", "requirements/bench.txt"]]
     pinned = [*pip, "--constraint", str(CONSTRAINTS)]
     commands = []
     if "train" in options.extra:
@@ -69,6 +74,7 @@ def _commands(python: Path, options: argparse.Namespace) -> list[list[str]]:
     commands.append([*pinned, "--editable", package])
     if options.dev:
         commands.append([*pinned, "--requirement", "requirements/dev.txt"])
+    commands += [[*pinned, "--requirement", name] for name in options.requirement]
     if options.demo:
         commands.append([*pip, "--no-deps", "--requirement", "requirements/demo.txt"])
     return commands
@@ -86,6 +92,8 @@ def _stamp(options: argparse.Namespace) -> str:
         "requirements/constraints.txt",
         "requirements/dev.txt",
         "requirements/demo.txt",
+        "requirements/bench.txt",
+        *options.requirement,
     ):
         state.update((ROOT / name).read_bytes())
     return state.hexdigest()

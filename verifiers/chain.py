@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Protocol
 
@@ -13,6 +12,7 @@ from ledger import seals
 from ledger.admission import Chain
 from ledger.errors import EvidenceError
 from ledger.merkle import CompactRange
+from ledger.recent import Recent
 from ledger.record import Record
 from ledger.state import State
 from verifiers.report import Finding
@@ -22,7 +22,7 @@ from verifiers.signatures import SignatureChecker
 Row = tuple[int, bytes | None, bytes, bytes]
 """(seq, id stored beside the record or None, signature, entry)"""
 RowAt = Callable[[int], Row | None]
-RECENT_RECORDS = 4096
+RECENT_RECORDS = 2048
 MAX_FINDINGS = 100
 
 
@@ -48,14 +48,12 @@ class Passed:
         self.scratch = Scratch()
         self._row_at = row_at
         self._earlier = earlier
-        self._recent: OrderedDict[str, Record] = OrderedDict()
+        self._recent = Recent(RECENT_RECORDS)
 
     def remember(self, record: Record) -> None:
         """Take in a record that passed."""
         self.scratch.add(bytes.fromhex(record.id[7:]), record.seq)
-        self._recent[record.id] = record
-        if len(self._recent) > RECENT_RECORDS:
-            self._recent.popitem(last=False)
+        self._recent.add(record)
 
     def find(self, record_id: str) -> Record | None:
         """The record of an id among those that passed, or None."""
@@ -70,7 +68,10 @@ class Passed:
         if row is None:
             return None
         record = records.parse(row[3], row[2])
-        return record if record.id == record_id else None
+        if record.id != record_id:
+            return None
+        self._recent.add(record)
+        return record
 
     def close(self) -> None:
         """Drop what was remembered."""
@@ -79,32 +80,19 @@ class Passed:
             self._earlier.close()
 
 
-@dataclass(frozen=True)
-class Start:
-    """Where a pass begins that does not begin at record 0: at a snapshot that somebody else vouches for.
-
-    Args:
-        chain: the chain as the snapshot says it stood before it.
-        earlier: where a record before it may stand; what is found is certified by its hash.
-    """
-
-    chain: Chain
-    earlier: Earlier
-
-
 @dataclass
 class ChainResult:
     """How far a pass came: the chain after the last good record, and what was found from `start` on."""
 
     chain: Chain
     passed: Passed
-    start: int = 0
     wrong: list[Finding] = field(default_factory=list)
     warnings: list[Finding] = field(default_factory=list)
     seals_checked: int = 0
-    revocations: list[tuple[str, int, int]] = field(default_factory=list)
     roots: dict[int, bytes] = field(default_factory=dict)
     withheld: set[str] = field(default_factory=set)
+    start: int = 0
+    restores: list[Record] = field(default_factory=list)
 
 
 def verify_chain(
@@ -116,9 +104,11 @@ def verify_chain(
     workers: int | None = 1,
     roots_wanted: frozenset[int] = frozenset(),
     progress: Callable[[int], None] | None = None,
-    start: Start | None = None,
+    begun: ChainResult | None = None,
 ) -> ChainResult:
     """Check records in order and the seals over them; stop at the first bad record.
+
+    Rows or seals that cannot be read end the pass with a finding of their own, after what was found before.
 
     Args:
         rows: every row in seq order.
@@ -128,35 +118,57 @@ def verify_chain(
         workers: processes for signatures; None for all cores.
         roots_wanted: sizes at which the caller wants the tree's root.
         progress: called with the number of records done, now and then.
-        start: where to begin; None for record 0. The rows and seals are then those from there on.
+        begun: a pass over the records before the first row, to go on with; None to begin at record 0.
     """
-    passed = Passed(row_at, start.earlier if start else None)
-    chain = Chain(State(), CompactRange(), None, passed.find)
-    if start is not None:
-        chain = start.chain
-        chain.resolve = passed.find
-    result = ChainResult(chain, passed, start=chain.size)
+    result = begun or _begin(row_at)
     checker = SignatureChecker(workers, expected_records)
     pending = _SealQueue(notes)
     try:
-        for row in rows:
-            try:
-                record = _admit(chain, row, result, checker)
-            except EvidenceError as error:
-                result.wrong.append(Finding.of(error, seq=row[0]))
+        for row in _readable(rows, result):
+            if not _take(row, result, checker, pending, roots_wanted):
                 break
-            passed.remember(record)
-            _after(chain, record, result, pending, roots_wanted)
-            if progress is not None and record.seq % 1000 == 0:
-                progress(record.seq)
-            if checker.bad_seq is not None:
-                break
+            if progress is not None and row[0] % 1000 == 0:
+                progress(row[0])
         _signature_finding(checker.finish(), row_at, result)
     finally:
         checker.close()
     if not result.wrong:
-        result.wrong += [_cut(size, chain.size) for size in pending.beyond()]
+        result.wrong += [_cut(size, result.chain.size) for size in pending.beyond()]
+    if pending.unreadable is not None:
+        result.wrong.append(pending.unreadable)
     return result
+
+
+def _begin(row_at: RowAt) -> ChainResult:
+    passed = Passed(row_at)
+    return ChainResult(Chain(State(), CompactRange(), None, passed.find), passed)
+
+
+def _readable(rows: Iterable[Row], result: ChainResult) -> Iterator[Row]:
+    """The rows; where one cannot be read, that is the finding at its place and the last one."""
+    try:
+        yield from rows
+    except EvidenceError as error:
+        # it stands where the next record was due, whatever number a damaged row gives itself
+        result.wrong.append(replace(Finding.of(error), seq=result.chain.size))
+
+
+def _take(
+    row: Row,
+    result: ChainResult,
+    checker: SignatureChecker,
+    pending: _SealQueue,
+    wanted: frozenset[int],
+) -> bool:
+    """Take in a row and the seals over it; whether the pass goes on."""
+    try:
+        record = _admit(result.chain, row, result, checker)
+    except EvidenceError as error:
+        result.wrong.append(Finding.of(error, seq=row[0]))
+        return False
+    result.passed.remember(record)
+    _after(result.chain, record, result, pending, wanted)
+    return checker.bad_seq is None
 
 
 def _admit(chain: Chain, row: Row, result: ChainResult, checker: SignatureChecker) -> Record:
@@ -190,8 +202,8 @@ def _admit(chain: Chain, row: Row, result: ChainResult, checker: SignatureChecke
 def _after(
     chain: Chain, record: Record, result: ChainResult, pending: _SealQueue, wanted: frozenset[int]
 ) -> None:
-    if record.kind == "key.revoked" and record.body["from_seq"] < record.seq:
-        result.revocations.append((record.body["key"], record.body["from_seq"], record.seq))
+    if record.kind == "ledger.restored":
+        result.restores.append(record)
     if record.kind == "blob.withheld":
         result.withheld.add(record.body["digest"])
     if chain.size in wanted:
@@ -255,11 +267,22 @@ def _signature_finding(bad_seq: int | None, row_at: RowAt, result: ChainResult) 
 
 
 class _SealQueue:
-    """Seals in order of size, waiting for the chain to reach them; one is held at a time."""
+    """Seals in order of size, waiting for the chain to reach them; one is held at a time.
+
+    Attributes:
+        unreadable: what to report where the seals could not all be read; those after it count as absent.
+    """
 
     def __init__(self, notes: Iterable[tuple[int, bytes]]) -> None:
-        self._notes = iter(notes)
+        self.unreadable: Finding | None = None
+        self._notes = self._readable(notes)
         self._next = next(self._notes, None)
+
+    def _readable(self, notes: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
+        try:
+            yield from notes
+        except EvidenceError as error:
+            self.unreadable = Finding.of(error)
 
     def at(self, size: int) -> Iterator[tuple[int, bytes]]:
         """The seals up to a size that were not given yet: those of the size, and any below it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -27,11 +28,12 @@ def index_problem(
         seq_of: where a record stands by its raw id, from the verifier's own pass.
         whole: compare every row; without it only whether the index ends at a record of this ledger.
     """
-    if not path.exists():
+    if not os.path.lexists(path):
         return None
     try:
         with IndexReader(path) as index:
-            if index.size > size or (index.last_id and seq_of(index.last_id) != index.size - 1):
+            last = -1 if index.last_id is None else seq_of(index.last_id)
+            if index.size > size or last != index.size - 1:
                 return "it ends at no record of this ledger"
             return _compare(index, records(0, size), seq_of) if whole else None
     except EvidenceError as error:

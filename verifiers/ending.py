@@ -1,16 +1,18 @@
-"""Step V14: is this the end that was expected? Pinned root, expected seal, high water, revocations."""
+"""Step V14: is this the end that was expected? Pinned root, expected seal, high water."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from ledger import highwater, seals
+from ledger import highwater, restores, seals
 from ledger.errors import EvidenceError
 from ledger.record import Record
 from ledger.state import State
 from verifiers.chain import ChainResult
 from verifiers.report import Finding, Report
+
+WHY_SHOWN = 200
 
 
 @dataclass(frozen=True)
@@ -50,12 +52,10 @@ def check_end(result: ChainResult, expected: Expectations, report: Report) -> No
         _check_seal(result, report, expected.seal, expected.note)
     if expected.mark is not None and _reached(result, expected.mark):
         _check_mark(result, report, expected.mark)
+    _say_restores(result.restores, report)
     if result.start and report.rollback == "unchecked":
         message = f"nothing from outside vouches for the first {result.start} records"
         report.missing.append(Finding.of(EvidenceError("SINCE_UNANCHORED", message), result.start))
-    for key, from_seq, seq in result.revocations:
-        message = f"records {from_seq} to {seq - 1} by {key} are suspect: the key was revoked from {from_seq}"
-        report.warnings.append(Finding.of(EvidenceError("KEY_SUSPECT", message), seq))
 
 
 def _reached(result: ChainResult, mark: seals.Seal | highwater.HighWater) -> bool:
@@ -103,9 +103,16 @@ def _check_seal(result: ChainResult, report: Report, expected: seals.Seal, note:
 
 
 def _check_mark(result: ChainResult, report: Report, mark: highwater.HighWater) -> None:
+    """The ledger reaches the mark, or root named exactly this mark as what was lost.
+
+    A mark that was given up lies on another history, so it vouches for no snapshot that a pass began at.
+    """
     size = result.chain.size
     root = result.roots.get(mark.size)
-    if root is None:
+    if root != mark.root and any(restores.names(record, mark) for record in result.restores):
+        if report.rollback == "unchecked" and not result.start:
+            report.rollback = "high water given up by a restore"
+    elif root is None:
         _wrong(
             report,
             "LEDGER_ROLLED_BACK",
@@ -123,6 +130,18 @@ def _check_mark(result: ChainResult, report: Report, mark: highwater.HighWater) 
         )
     elif report.rollback == "unchecked":
         report.rollback = "high water reached"
+
+
+def _say_restores(found: list[Record], report: Report) -> None:
+    """Each restore is said, whatever was expected: what it names was in this ledger and is lost."""
+    for record in found:
+        lost = record.body["high_water"]
+        message = (
+            f"records {record.body['lost_from']} to {lost['size'] - 1} of the history with root "
+            f"{lost['root']} are lost, by root's statement: {record.body['why'][:WHY_SHOWN]}"
+        )
+        error = EvidenceError("LEDGER_RESTORED", message)
+        report.warnings.append(Finding.of(error, record.seq, record.id))
 
 
 def _wrong(report: Report, code: str, message: str, expected: str, actual: str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pysqlite3 import dbapi2 as sqlite
 
-RECENT_IDS = 65_536
+RECENT_IDS = 32_768
 
 
 class Scratch:

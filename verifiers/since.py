@@ -17,15 +17,15 @@ from ledger.errors import EvidenceError
 from ledger.snapshots import SNAPSHOT, chain_at
 from ledger.store.index import IndexReader
 from ledger.store.sqlite import SqliteStore
-from verifiers.chain import Start
+from verifiers.chain import ChainResult, Passed
 from verifiers.scratch import Scratch
 
 _WINDOW_RECORDS = 4096
 _MARKER = f'"{SNAPSHOT}"'.encode()
 
 
-def find_start(path: Path, store: SqliteStore, size: int) -> Start | None:
-    """Where to begin so that every record from `size` on is checked; None for record 0.
+def begin_at_snapshot(path: Path, store: SqliteStore, size: int) -> ChainResult | None:
+    """A pass that begins so that every record from `size` on is checked; None to begin at record 0.
 
     Args:
         path: the ledger's folder.
@@ -37,20 +37,24 @@ def find_start(path: Path, store: SqliteStore, size: int) -> Start | None:
         first = max(0, stop - _WINDOW_RECORDS)
         found = [row for row in store.rows(first, stop) if _MARKER in row[3]]
         for _, _, signature, entry in reversed(found):
-            start = _start_at(path, store, entry, signature)
-            if start is not None:
-                return start
+            begun = _begin_at(path, store, entry, signature)
+            if begun is not None:
+                return begun
         stop = first
     return None
 
 
-def _start_at(path: Path, store: SqliteStore, entry: bytes, signature: bytes) -> Start | None:
+def _begin_at(path: Path, store: SqliteStore, entry: bytes, signature: bytes) -> ChainResult | None:
     try:
         record = records.parse(entry, signature)
     except EvidenceError:
         return None  # no record, so no snapshot; the pass itself says so where it meets it
-    chain = chain_at(record, BlobStore(path / BLOBS), lambda _: None)
-    return None if chain is None else Start(chain, _Earlier(path, store, record.seq))
+    passed = Passed(store.row, _Earlier(path, store, record.seq))
+    chain = chain_at(record, BlobStore(path / BLOBS), passed.find)
+    if chain is None:
+        passed.close()
+        return None
+    return ChainResult(chain, passed, start=chain.size)
 
 
 class _Earlier:

@@ -16,11 +16,13 @@ from ledger.book import BLOBS, DATABASE, INDEX
 from ledger.errors import EvidenceError, UsageError
 from ledger.record import Record
 from ledger.store.sqlite import FIRST_SEQ, SqliteStore
+from ledger.suspects import first_seq, windows_of
 from verifiers.chain import ChainResult, verify_chain
 from verifiers.derived import index_problem
 from verifiers.ending import Expectations, check_end, expectations
 from verifiers.report import Finding, Level, Report
-from verifiers.since import find_start
+from verifiers.since import begin_at_snapshot
+from verifiers.suspects import mark, refuse_suspect, report_suspects
 
 Progress = Callable[[str, int, int], None]
 
@@ -80,8 +82,8 @@ def verify(path: Path, options: Options | None = None) -> Report:
 
 
 def _verify_store(path: Path, store: SqliteStore, options: Options, report: Report) -> None:
-    size, _ = store.tail()
-    if size == 0:
+    size = _claimed_size(store)
+    if size is None:
         empty = EvidenceError("LEDGER_EMPTY", "the ledger holds no record")
         report.missing.append(Finding.of(empty))
         return
@@ -91,8 +93,10 @@ def _verify_store(path: Path, store: SqliteStore, options: Options, report: Repo
     result = _run_chain(path, store, size, options, expected)
     try:
         _report_chain(result, expected, report)
-        if options.record is not None:
-            report.scope = _named(result, store, options.record).id
+        named = None if options.record is None else _named(result, store, options.record)
+        report.scope = named.id if named else None
+        if not result.wrong:
+            _check_suspects(store, result, named, report)
         if options.level == "blobs" and not report.wrong:
             _check_blobs(path, store, result, options, report)
         _check_guards(path, store, result, options, report)
@@ -100,13 +104,23 @@ def _verify_store(path: Path, store: SqliteStore, options: Options, report: Repo
         result.passed.close()
 
 
+def _claimed_size(store: SqliteStore) -> int | None:
+    """How many records the last row speaks of, None where there is no row; 0 where it cannot be read.
+
+    Only to be ready for that many: the pass reads the rows themselves and says what is wrong with them.
+    """
+    try:
+        size, last_id = store.tail()
+    except EvidenceError:
+        return 0
+    return None if last_id is None else max(size, 0)
+
+
 def _first(store: SqliteStore) -> Record | None:
     """Record 0 as far as it can be read; the chain pass says what is wrong with it."""
-    row = store.row(0)
-    if row is None:
-        return None
     try:
-        return records.parse(row[3], row[2])
+        row = store.row(0)
+        return None if row is None else records.parse(row[3], row[2])
     except EvidenceError:
         return None
 
@@ -115,18 +129,18 @@ def _run_chain(
     path: Path, store: SqliteStore, size: int, options: Options, expected: Expectations
 ) -> ChainResult:
     progress = options.progress
-    begun = max(expected.sizes, default=0) if options.since == "last" else options.since
-    start = find_start(path, store, begun) if begun else None
-    first = start.chain.size if start else 0
+    seen = max(expected.sizes, default=0) if options.since == "last" else options.since
+    begun = begin_at_snapshot(path, store, seen) if seen else None
+    first = begun.start if begun else 0
     return verify_chain(
-        store.rows(first if start else FIRST_SEQ),
+        store.rows(first if begun else FIRST_SEQ),
         store.row,
-        (seal for seal in store.seals() if seal[0] > first or not start),
+        (seal for seal in store.seals() if seal[0] > first or not begun),
         expected_records=size - first,
         workers=options.workers,
         roots_wanted=expected.sizes,
         progress=None if progress is None else lambda done: progress("records", done, size),
-        start=start,
+        begun=begun,
     )
 
 
@@ -140,6 +154,20 @@ def _report_chain(result: ChainResult, expected: Expectations, report: Report) -
     report.warnings += result.warnings
     if not result.wrong:
         check_end(result, expected, report)
+
+
+def _check_suspects(
+    store: SqliteStore, result: ChainResult, named: Record | None, report: Report
+) -> None:
+    """V14: what revocations reach back to; nothing is read again where none does."""
+    windows = windows_of(result.chain.state.keys)
+    if not windows:
+        return
+    size = result.chain.size
+    since = _records(store, first_seq(windows), size)
+    report_suspects(mark(since, size, windows), report)
+    if named is not None:
+        refuse_suspect(named, windows, result.passed.find, report)
 
 
 def _check_blobs(
@@ -171,7 +199,8 @@ def _check_guards(
         result.passed.scratch.seq_of,
         whole=options.level == "blobs",
     )
-    if problem is not None:
+    if problem is not None and store.tail()[0] == report.records:
+        # where writers appended meanwhile, the index may rightly be further than what was verified
         stale = EvidenceError("INDEX_STALE", f"the derived index is not the records': {problem}")
         report.warnings.append(Finding.of(stale))
 

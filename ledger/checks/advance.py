@@ -44,7 +44,12 @@ def _enrolled(state: State, record: Record, _resolve: Resolve) -> None:
 
 
 def _revoked(state: State, record: Record, _resolve: Resolve) -> None:
-    state.keys[record.body["key"]].until_seq = record.seq
+    key = state.keys[record.body["key"]]
+    if key.until_seq is None:
+        key.until_seq = record.seq
+    suspect_from = max(record.body["from_seq"], key.from_seq)
+    if suspect_from < key.until_seq:
+        key.suspect_from = suspect_from
 
 
 def _rotated(state: State, record: Record, _resolve: Resolve) -> None:
@@ -61,9 +66,11 @@ def _policy(state: State, record: Record, _resolve: Resolve) -> None:
 
 
 def _restored(state: State, _record: Record, _resolve: Resolve) -> None:
-    """Runs open at a restore become unconfirmed: they wait for a reconciliation."""
+    """Runs open at a restore become unconfirmed: what they did since the backup is lost."""
     for run in state.runs.values():
-        run.pending.clear()
+        if run.status == "running":
+            run.status = "unconfirmed"
+            run.pending.clear()
 
 
 def _planned(state: State, record: Record, _resolve: Resolve) -> None:

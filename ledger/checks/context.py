@@ -14,7 +14,7 @@ from ledger.state import RunState, State
 Resolve = Callable[[str], Record | None]
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Context:
     """One record on trial: the state before it, its typed body, its refs already fetched."""
 
@@ -47,21 +47,24 @@ class Context:
             )
         return record
 
-    def open_run(self) -> RunState:
-        """The run that the record belongs to, running.
+    def open_run(self, *, unconfirmed: bool = False) -> RunState:
+        """The run that the record belongs to, running; or unconfirmed, where the caller takes that too.
 
         Raises:
             EvidenceError: `RUN_NOT_OPEN`.
         """
         run = self.state.runs.get(self.need("run").id)
-        if run is None or run.status != "running":
-            raise EvidenceError(
-                "RUN_NOT_OPEN",
-                "the run has ended; nothing more can be recorded under it",
-                field="refs.run",
-                actual=self.need("run").id,
+        if run is not None and run.status == "unconfirmed" and not unconfirmed:
+            raise self._not_open(
+                "the run is unconfirmed since the ledger was restored; only a reconciliation fits"
             )
+        if run is None or run.status == "ended":
+            raise self._not_open("the run has ended; nothing more can be recorded under it")
         return run
+
+    def _not_open(self, message: str) -> EvidenceError:
+        run_id = self.need("run").id
+        return EvidenceError("RUN_NOT_OPEN", message, field="refs.run", actual=run_id)
 
     def fail(
         self,

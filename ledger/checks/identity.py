@@ -71,13 +71,11 @@ def _enrolled(context: Context) -> None:
 
 
 def _revoked(context: Context) -> None:
-    """K2: only an enrolled key that still counts is revoked, from a seq that is not in the future."""
+    """K2: an enrolled key is revoked from a seq that is not in the future; again only to reach further back."""
     body = cast("KeyRevoked", context.body)
     key = context.state.keys.get(body.key)
-    if key is None or key.until_seq is not None:
-        raise context.fail(
-            "KEY_UNKNOWN", f"key {body.key} is not enrolled or was revoked before", field="body.key"
-        )
+    if key is None:
+        raise context.fail("KEY_UNKNOWN", f"key {body.key} is not enrolled", field="body.key")
     if "root" in key.roles:
         raise context.fail("KEY_ROLES", "the root key is rotated, not revoked", field="body.key")
     if body.from_seq > context.record.seq:
@@ -86,6 +84,17 @@ def _revoked(context: Context) -> None:
             "a revocation takes effect now or earlier",
             field="body.from_seq",
             expected=f"at most {context.record.seq}",
+            actual=str(body.from_seq),
+        )
+    if key.until_seq is None:
+        return
+    reached = key.until_seq if key.suspect_from is None else key.suspect_from
+    if max(body.from_seq, key.from_seq) >= reached:
+        raise context.fail(
+            "KEY_UNKNOWN",
+            f"key {body.key} was revoked before, and this reaches no further back",
+            field="body.from_seq",
+            expected=f"less than {reached}",
             actual=str(body.from_seq),
         )
 
@@ -103,9 +112,20 @@ def _rotated(context: Context) -> None:
             expected=context.state.root_key,
             actual=body.old_key,
         )
-    if ed25519.key_id(public) != body.new_key or body.new_key in context.state.keys:
+    if ed25519.key_id(public) != body.new_key:
         raise context.fail(
-            "KEY_ID_WRONG", "new_key is not the id of new_public, or not new", field="body.new_key"
+            "KEY_ID_WRONG",
+            "new_key is not the id of new_public",
+            field="body.new_key",
+            expected=ed25519.key_id(public),
+            actual=body.new_key,
+        )
+    if body.new_key in context.state.keys:
+        raise context.fail(
+            "KEY_TWICE",
+            "the new root key holds or held another office in this ledger",
+            field="body.new_key",
+            actual=body.new_key,
         )
     statement = context.record.statement
     assert statement is not None  # _check_statement demanded one

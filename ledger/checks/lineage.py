@@ -1,4 +1,4 @@
-"""Rules about what goes on from elsewhere: parents, heirs, forks, restored states (docs/spec/rules.md, P5 to P7, R5, R6)."""
+"""Rules about what goes on from elsewhere: parents, heirs, forks, restored states (docs/spec/rules.md, P5 to P7, R6, R7)."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def plan_heir(context: Context) -> None:
 
 
 def launched_heir(context: Context) -> None:
-    """R5: at its launch a plan becomes the one heir of the checkpoint that it goes on from, or is a fork."""
+    """R6: at its launch a plan becomes the one heir of the checkpoint that it goes on from, or is a fork."""
     plan = context.need("plan")
     if plan.body["start"] == "exact":
         checkpoint = context.fetch(str(plan.ref("parent")))
@@ -65,7 +65,7 @@ def launched_heir(context: Context) -> None:
 
 
 def restored(context: Context) -> None:
-    """R6: what was restored is the checkpoint where the run stands, with its state and its files' digests."""
+    """R7: what was restored is the checkpoint where the run stands, with its state and its files' digests."""
     body = cast("CheckpointRestored", context.body)
     run = context.open_run()
     checkpoint = context.need("checkpoint")
@@ -161,7 +161,7 @@ def _check_heir(context: Context, checkpoint: Record, *, fork: bool) -> None:
             "the budget of the checkpoint's run is spent, forks and heirs included",
             field="refs.parent",
         )
-    if run.status == "running":
+    if run.status != "ended":
         raise context.fail(
             "RUN_STILL_OPEN",
             "the checkpoint's run is live or unconfirmed",

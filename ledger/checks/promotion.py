@@ -1,16 +1,18 @@
-"""Rules about nominations, gates and grants (docs/spec/rules.md, G1 to G5)."""
+"""Rules about nominations, gates and grants (docs/spec/rules.md, G1 to G6)."""
 
 from __future__ import annotations
 
 from typing import cast
 
 from ledger.checks.context import Check, Context
+from ledger.record import Record
 from ledger.records.promotion import (
     CandidateNominated,
     GateDecided,
     PromotionApproved,
     PromotionGranted,
 )
+from ledger.suspects import find_suspect, windows_of
 
 
 def _nominated(context: Context) -> None:
@@ -97,10 +99,29 @@ def _refused(context: Context) -> None:
         )
 
 
+def _unsuspected(context: Context) -> None:
+    """G6: no gate passes, and nothing is approved or granted, on suspect evidence."""
+    record = context.record
+    if record.kind == "gate.decided" and not record.body["passed"]:
+        return  # a gate may always say no
+    suspect = find_suspect(_named(context), windows_of(context.state.keys), context.fetch)
+    if suspect is not None:
+        raise context.fail(
+            "EVIDENCE_SUSPECT",
+            f"{record.kind} rests on suspect evidence: {suspect.reason}",
+            field="refs",
+            actual=suspect.record.id,
+        )
+
+
+def _named(context: Context) -> list[Record]:
+    return [record for role in sorted(context.refs) for record in context.refs[role]]
+
+
 CHECKS: dict[str, tuple[Check, ...]] = {
     "candidate.nominated": (_nominated,),
-    "gate.decided": (_gate,),
-    "promotion.approved": (_approved,),
-    "promotion.granted": (_granted,),
+    "gate.decided": (_gate, _unsuspected),
+    "promotion.approved": (_approved, _unsuspected),
+    "promotion.granted": (_granted, _unsuspected),
     "promotion.refused": (_refused,),
 }

@@ -1,4 +1,4 @@
-"""Rules about plans and runs (docs/spec/rules.md, P1 to P4 and R1 to R4); lineage.py has what goes on from elsewhere."""
+"""Rules about plans and runs (docs/spec/rules.md, P1 to P4 and R1 to R5); lineage.py has what goes on from elsewhere."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def refuse_twin(context: Context, twin: str) -> None:
         EvidenceError: `TWIN_UNCONFIRMED`.
     """
     for run_id, run in context.state.runs.items():
-        if run.twin == twin and run.status == "running":
+        if run.twin == twin and run.status != "ended":
             raise context.fail(
                 "TWIN_UNCONFIRMED",
                 f"run {run_id[7:19]} of an equal plan is live or unconfirmed",
@@ -128,7 +128,7 @@ def _resumed(context: Context) -> None:
     """R2: only an attempt that ended short or was reconciled goes on, from its own whole checkpoint on its live path."""
     run_id = context.need("run").id
     run = context.state.runs.get(run_id)
-    if run is None or run.status == "running":
+    if run is None or run.status != "ended":
         raise context.fail(
             "RUN_STILL_OPEN",
             "the run is live, unconfirmed or completed; only an ended attempt goes on",
@@ -164,6 +164,11 @@ def _resumed(context: Context) -> None:
 def _open(context: Context) -> None:
     """R3: what belongs to a run is recorded while it is live."""
     context.open_run()
+
+
+def _reconciled(context: Context) -> None:
+    """R5: a run that is live or unconfirmed is reconciled, one that ended is not."""
+    context.open_run(unconfirmed=True)
 
 
 def _ended(context: Context) -> None:
@@ -221,7 +226,7 @@ CHECKS: dict[str, tuple[Check, ...]] = {
     "run.resumed": (_resumed,),
     "run.stop_requested": (_open,),
     "run.ended": (_ended,),
-    "run.reconciled": (_open,),
+    "run.reconciled": (_reconciled,),
     "checkpoint.restored": (_open, restored),
     "operation.intended": (_open,),
 }

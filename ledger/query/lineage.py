@@ -43,6 +43,7 @@ class Node:
         seq: position in the ledger.
         last_seq: the last one's position.
         kinds: how many records of each kind the node stands for.
+        members: ids of the records that it stands for, where there are several.
     """
 
     id: str
@@ -50,6 +51,7 @@ class Node:
     seq: int
     last_seq: int
     kinds: tuple[tuple[str, int], ...]
+    members: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def records(self) -> int:
@@ -199,4 +201,5 @@ def _folded_node(nodes: Iterable[Node]) -> Node:
     ordered = sorted(nodes, key=lambda node: node.seq)
     kinds = Counter(node.kind for node in ordered)
     first, last = ordered[0], ordered[-1]
-    return Node(first.id, "folded", first.seq, last.seq, tuple(sorted(kinds.items())))
+    members = tuple(node.id for node in ordered)
+    return Node(first.id, "folded", first.seq, last.seq, tuple(sorted(kinds.items())), members)

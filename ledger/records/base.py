@@ -71,6 +71,11 @@ Setting = str | int | bool | None | list[str] | list[int]
 Counts = dict[str, Count]
 
 
+def empty(kind: type[list[Any] | dict[str, Any]]) -> Any:
+    """A field that may be left out and then is an empty list or object, made without a deep copy."""
+    return Field(default_factory=kind, json_schema_extra={"default": kind()})
+
+
 class Model(BaseModel):
     """A strict, frozen value: unknown fields are refused, nothing is coerced."""
 

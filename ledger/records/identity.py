@@ -94,7 +94,7 @@ class LedgerRestored(Body):
     """The ledger goes on from a backup: what was lost is named."""
 
     kind: ClassVar[str] = "ledger.restored"
-    version: ClassVar[int] = 0
+    version: ClassVar[int] = 1
 
     lost_from: Count
     high_water: Seen

@@ -20,6 +20,7 @@ from ledger.records.base import (
     Setting,
     Slug,
     Text,
+    empty,
 )
 
 
@@ -79,7 +80,7 @@ class BatchBuilt(Body):
     rows_blob: Blob | None = None
     datums: Positive
     trainable_tokens: Positive
-    dropped: Annotated[list[DroppedRow], Field(max_length=64)] = []
+    dropped: Annotated[list[DroppedRow], Field(max_length=64)] = empty(list)
 
 
 class UpdateAcknowledged(Body):
@@ -94,9 +95,9 @@ class UpdateAcknowledged(Body):
     gradient_norm: Real
     before: WeightState
     after: WeightState
-    figures: dict[Slug, Real | Count] = {}
-    ranks: Annotated[list[Digest], Field(max_length=64)] = []
-    provider: dict[Slug, Slug] = {}
+    figures: dict[Slug, Real | Count] = empty(dict)
+    ranks: Annotated[list[Digest], Field(max_length=64)] = empty(list)
+    provider: dict[Slug, Slug] = empty(dict)
 
 
 class Completeness(Model):

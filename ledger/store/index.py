@@ -8,8 +8,8 @@ The newest records are held in memory and written in groups.
 from __future__ import annotations
 
 import os
-import stat
 from collections import defaultdict
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -18,9 +18,19 @@ from pysqlite3 import dbapi2 as sqlite
 
 from ledger.errors import EvidenceError
 from ledger.record import Record
-from ledger.store.sqlite import QUERIES, expected_objects, objects, quoted, sql
+from ledger.store.connection import (
+    DAMAGE,
+    QUERIES,
+    connect,
+    expected_objects,
+    is_plain,
+    objects,
+    sql,
+)
 
 FLUSH_RECORDS = 4096
+MAX_FLUSH_RECORDS = 16_384
+FLUSHES = 16
 
 
 @dataclass
@@ -30,7 +40,12 @@ class _Tail:
     ids: dict[bytes, int] = field(default_factory=dict)
     kinds: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     edges: dict[int, list[tuple[str, int]]] = field(default_factory=lambda: defaultdict(list))
-    edge_rows: list[tuple[int, int, str]] = field(default_factory=list)
+
+    def edge_rows(self) -> list[tuple[int, int, str]]:
+        """(target, source, role) of every edge, in the order of the file's key."""
+        return sorted(
+            (target, source, role) for target, edges in self.edges.items() for role, source in edges
+        )
 
 
 class Index:
@@ -65,21 +80,16 @@ class Index:
             self._db.close()
             self._db = None
         self._tail, self.size, self.last_id, self._flush_at = _Tail(), 0, None, FLUSH_RECORDS
-        if self._path is not None and self._writable:
-            for suffix in ("", "-journal", "-wal", "-shm"):
-                self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
+        if self._path is not None and self._writable and _removed(self._path):
             self._open(self._path)
 
-    def add(self, record: Record) -> None:
-        """Take in the next record; its refs must have been added before."""
+    def add(self, record: Record, edges: list[tuple[str, int]]) -> None:
+        """Take in the next record, and (role, seq) of each record that it names."""
         raw = bytes.fromhex(record.id[7:])
         self._tail.ids[raw] = record.seq
         self._tail.kinds[record.kind].append(record.seq)
-        for role, ref in record.all_refs():
-            target = self.seq_of(ref)
-            if target is not None:
-                self._tail.edges[target].append((role, record.seq))
-                self._tail.edge_rows.append((target, record.seq, role))
+        for role, target in edges:
+            self._tail.edges[target].append((role, record.seq))
         self.size, self.last_id = record.seq + 1, raw
         if len(self._tail.ids) >= self._flush_at:
             self.flush()
@@ -122,19 +132,20 @@ class Index:
             return
         try:
             self._write(self._tail)
-        except sqlite.DatabaseError:
+        except DAMAGE:
             if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
+                with suppress(*DAMAGE):
+                    self._db.execute("ROLLBACK")
             self._flush_at = len(self._tail.ids) + FLUSH_RECORDS
             return
-        self._tail, self._flush_at = _Tail(), FLUSH_RECORDS
+        self._tail, self._flush_at = _Tail(), _flush_at(self.size)
 
     def _write(self, tail: _Tail) -> None:
         self._db.execute("BEGIN IMMEDIATE")
         self._db.executemany(QUERIES["put_id"], sorted(tail.ids.items()))
         kinds = [(kind, seq) for kind, seqs in tail.kinds.items() for seq in seqs]
         self._db.executemany(QUERIES["put_kind"], sorted(kinds))
-        self._db.executemany(QUERIES["put_edge"], sorted(tail.edge_rows))
+        self._db.executemany(QUERIES["put_edge"], tail.edge_rows())
         written = self._db.execute(QUERIES["indexed"]).fetchone()[0]
         if self.size > written:
             self._db.execute(QUERIES["set_indexed"], (self.size, self.last_id))
@@ -146,7 +157,7 @@ class Index:
             return []
         try:
             rows: list[tuple[Any, ...]] = self._db.execute(QUERIES[query], values).fetchall()
-        except sqlite.DatabaseError as error:
+        except DAMAGE as error:
             raise EvidenceError("INDEX_STALE", f"the derived index is damaged: {error}") from error
         if any(type(row[0]) is not first for row in rows):
             raise EvidenceError("INDEX_STALE", "the derived index holds a value of another type")
@@ -157,18 +168,22 @@ class Index:
         writable = self._writable and os.access(path.parent, os.W_OK)
         if not _plain(path) or (not path.exists() and not writable):
             return
-        mode = "rwc" if writable else "ro&immutable=1"
-        db = _connect(path, mode)
+        mode = "rwc" if writable else _reading_mode(path)
+        db = None
         try:
+            db = connect(path, mode)
             size, last_id = _read_head(db)
         except sqlite.OperationalError:
-            db.close()  # another process holds it, or it cannot be read: do without
-        except (sqlite.DatabaseError, EvidenceError):
-            db.close()
+            if db is not None:  # another process holds it, or it cannot be read: do without
+                db.close()
+        except (*DAMAGE, EvidenceError):
+            if db is not None:
+                db.close()
             if mode == "rwc":
-                path.unlink(missing_ok=True)
+                _removed(path)
         else:
             self.size, self.last_id, self._db = size, last_id, db
+            self._flush_at = _flush_at(size)
 
 
 class IndexReader:
@@ -184,7 +199,7 @@ class IndexReader:
     def __init__(self, path: Path) -> None:
         if not path.is_file() or not _plain(path):
             raise EvidenceError("INDEX_STALE", "the derived index is not a regular file")
-        self._db = _connect(path, "ro" if os.access(path.parent, os.W_OK) else "ro&immutable=1")
+        self._db = connect(path, _reading_mode(path))
         try:
             self.size, self.last_id = self._read_head()
         except EvidenceError:
@@ -211,7 +226,7 @@ class IndexReader:
             raise EvidenceError("INDEX_STALE", "the derived index is empty")
         try:
             return _read_head(self._db)
-        except sqlite.Error as error:
+        except DAMAGE as error:
             raise EvidenceError("INDEX_STALE", f"the derived index: {error}") from error
 
     def has_record(self, record: Record) -> bool:
@@ -237,21 +252,40 @@ class IndexReader:
     def _ask(self, query: str, *values: object) -> Any:
         try:
             row = self._db.execute(query, values).fetchone()
-        except sqlite.Error as error:
+        except DAMAGE as error:
             raise EvidenceError("INDEX_STALE", f"the derived index: {error}") from error
         return None if row is None else row[0]
+
+
+def _flush_at(size: int) -> int:
+    """How many records to hold before they are written.
+
+    Ids are random: a group of them touches as many pages of the file as it has records, until it touches them
+    all. A group that grows with the file keeps that cost a record from growing; its bound keeps what has to be
+    read again after a crash to a second or two.
+    """
+    return min(max(FLUSH_RECORDS, size // FLUSHES), MAX_FLUSH_RECORDS)
+
+
+def _reading_mode(path: Path) -> str:
+    """Locked against a writer's flush, unless nobody can write there and a lock could not be had."""
+    return "ro" if os.access(path.parent, os.W_OK) else "ro&immutable=1"
+
+
+def _removed(path: Path) -> bool:
+    """Whether the file and what belongs to it is gone now; where the system refuses, it is done without."""
+    try:
+        for suffix in ("", "-journal", "-wal", "-shm"):
+            path.with_name(path.name + suffix).unlink(missing_ok=True)
+    except OSError:
+        return False
+    return True
 
 
 def _plain(path: Path) -> bool:
     """Whether the file and what lies beside it under its name are regular files, where they are there."""
     beside = (path.with_name(path.name + suffix) for suffix in ("", "-journal", "-wal", "-shm"))
-    return all(stat.S_ISREG(item.lstat().st_mode) for item in beside if os.path.lexists(item))
-
-
-def _connect(path: Path, mode: str) -> Any:
-    return sqlite.connect(
-        f"file:{quoted(path)}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False
-    )
+    return all(is_plain(item) for item in beside)
 
 
 def _read_head(db: Any) -> tuple[int, bytes | None]:

@@ -8,92 +8,38 @@ All access to the file in a process goes through one SQLite library: a second on
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from importlib import resources
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from pysqlite3 import dbapi2 as sqlite
 
+from ledger import disk
 from ledger.errors import EvidenceError, UsageError
 from ledger.records.base import MAX_RECORD_BYTES
+from ledger.store.connection import (
+    BUSY_TIMEOUT_MS,
+    FORMAT_VERSION,
+    PAGE_BYTES,
+    QUERIES,
+    Connection,
+    check_file,
+    check_identity,
+    check_library,
+    connect_patiently,
+    expected_objects,
+    objects,
+    reading_mode,
+    set_pragmas,
+    sql,
+    translated,
+)
 
-APPLICATION_ID = 0x45564C47  # "EVLG"
-FORMAT_VERSION = 1
-PAGE_BYTES = 8192
-BUSY_TIMEOUT_MS = 60_000
 ROWS_PER_READ = 512
 FIRST_SEQ, LAST_SEQ = -(2**63), 2**63 - 1
 
 Row = tuple[int, bytes, bytes, bytes]
-Connection = Any
-
-_PRAGMAS: dict[str, int | str] = {
-    "journal_mode": "wal",
-    "synchronous": 2,
-    "recursive_triggers": 1,
-    "foreign_keys": 0,
-    "trusted_schema": 0,
-    "mmap_size": 0,
-    "application_id": APPLICATION_ID,
-    "user_version": FORMAT_VERSION,
-}
-
-
-def sql(name: str) -> str:
-    """The text of one of this package's SQL files."""
-    return resources.files(__package__).joinpath("sql", name).read_text(encoding="utf-8")
-
-
-def _queries() -> dict[str, str]:
-    found: dict[str, str] = {}
-    for part in sql("queries.sql").split("-- name: ")[1:]:
-        name, text = part.split("\n", 1)
-        found[name.strip()] = text.strip()
-    return found
-
-
-QUERIES = _queries()
-
-
-def check_library() -> None:
-    """Refuse a SQLite library with the WAL-reset bug (3.7.0 to 3.51.2, fixed in 3.44.6 and 3.50.7).
-
-    Raises:
-        UsageError: `SQLITE_UNSAFE`.
-    """
-    version = sqlite.sqlite_version_info
-    fixed = (
-        version >= (3, 51, 3) or (3, 50, 7) <= version < (3, 51) or (3, 44, 6) <= version < (3, 45)
-    )
-    if not fixed:
-        raise UsageError(
-            "SQLITE_UNSAFE",
-            "this SQLite can lose committed records in WAL mode",
-            expected="3.51.3 or newer",
-            actual=sqlite.sqlite_version,
-        )
-
-
-@contextmanager
-def translated(path: Path) -> Iterator[None]:
-    """Turn what the database library raises into one error of ours; the one boundary for it."""
-    try:
-        yield
-    except sqlite.OperationalError as error:
-        if "locked" in str(error) or "busy" in str(error):
-            raise UsageError("LEDGER_BUSY", f"{path.name} is held by another process") from error
-        if "readonly" in str(error):
-            raise UsageError("LEDGER_READ_ONLY", f"{path.name} cannot be written") from error
-        if "unable to open" in str(error):
-            raise UsageError("LEDGER_UNREADABLE", f"{path} cannot be opened") from error
-        if "disk is full" in str(error):
-            raise UsageError("DISK_FULL", f"no space is left for {path.name}") from error
-        raise EvidenceError("LEDGER_UNREADABLE", f"{path.name}: {error}") from error
-    except sqlite.Error as error:
-        raise EvidenceError("LEDGER_UNREADABLE", f"{path.name}: {error}") from error
 
 
 class SqliteStore:
@@ -115,32 +61,36 @@ class SqliteStore:
         check_library()
         if path.exists():
             raise UsageError("LEDGER_EXISTS", f"{path} exists already")
-        with translated(path):
-            db = _connect(path, "rwc")
+        with translated(path), disk.translated(path):
+            db = connect_patiently(path, "rwc")
             db.execute(f"PRAGMA page_size = {PAGE_BYTES}")
-            _set_pragmas(db)
+            set_pragmas(db)
             db.executescript(f"BEGIN IMMEDIATE;\n{sql('schema.sql')}\nCOMMIT;")
-        path.chmod(0o600)
+            path.chmod(0o600)
         store = cls(path, db, writable=True)
         store._check_schema()
         return store
 
     @classmethod
-    def open_writer(cls, path: Path) -> SqliteStore:
+    def open_writer(cls, path: Path, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> SqliteStore:
         """Open an existing store to append.
+
+        Args:
+            path: the file.
+            busy_timeout_ms: how long to wait for another process before `LEDGER_BUSY`.
 
         Raises:
             UsageError: `LEDGER_NOT_FOUND`, `LEDGER_READ_ONLY`, `SQLITE_UNSAFE`.
             EvidenceError: `LEDGER_UNREADABLE`, `LEDGER_SCHEMA`, `FORMAT_UNKNOWN`.
         """
         check_library()
-        _check_file(path)
+        check_file(path)
         if not os.access(path, os.W_OK) or not os.access(path.parent, os.W_OK):
             raise UsageError("LEDGER_READ_ONLY", f"{path} or its folder cannot be written")
         with translated(path):
-            db = _connect(path, "rw")
-            _check_identity(db, path)
-            _set_pragmas(db)
+            db = connect_patiently(path, "rw", busy_timeout_ms)
+            check_identity(db, path)
+            set_pragmas(db)
         store = cls(path, db, writable=True)
         store._check_schema()
         if store.deviations:
@@ -156,11 +106,9 @@ class SqliteStore:
             EvidenceError: `LEDGER_UNREADABLE`, `LEDGER_SCHEMA`, `FORMAT_UNKNOWN`.
         """
         check_library()
-        _check_file(path)
-        quiet = not path.with_name(path.name + "-wal").exists()
-        mode = "ro&immutable=1" if quiet and not os.access(path.parent, os.W_OK) else "ro"
+        check_file(path)
         with translated(path):
-            db = _connect(path, mode)
+            db = connect_patiently(path, reading_mode(path))
             for pragma in (
                 "trusted_schema = OFF",
                 "query_only = ON",
@@ -168,7 +116,7 @@ class SqliteStore:
                 "cell_size_check = ON",
             ):
                 db.execute(f"PRAGMA {pragma}")
-            _check_identity(db, path)
+            check_identity(db, path)
         store = cls(path, db, writable=False)
         store._check_schema()
         return store
@@ -190,11 +138,44 @@ class SqliteStore:
         try:
             yield
             with translated(self.path):
-                self._db.execute("COMMIT")
+                self._commit()
         except BaseException:
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
+            self._rollback()
             raise
+
+    def _commit(self) -> None:
+        """Commit; what could not be committed must not come back when the log is recovered."""
+        try:
+            self._db.execute("COMMIT")
+        except sqlite.Error as error:
+            self._rollback()
+            if error.sqlite_errorcode == sqlite.SQLITE_IOERR and not self._write_over():
+                raise EvidenceError(
+                    "LEDGER_UNREADABLE",
+                    f"{self.path.name}: {error}; whether the group was kept shows when the ledger is opened again",
+                ) from error
+            raise
+
+    def _rollback(self) -> None:
+        if self._db.in_transaction:
+            with suppress(sqlite.Error):  # a disk that fails twice: the first error is told
+                self._db.execute("ROLLBACK")
+
+    def _write_over(self) -> bool:
+        """Put another commit where a failed one may lie in the log.
+
+        A sync that fails leaves the whole group in the log, committed for whoever recovers it after a kill.
+        Until then SQLite does not count it, so that the next commit takes its place: here one that changes
+        nothing.
+        """
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            self._db.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
+            self._db.execute("COMMIT")
+        except sqlite.OperationalError:
+            self._rollback()
+            return False
+        return True
 
     def tail(self) -> tuple[int, bytes | None]:
         """Number of records and the id stored beside the last one."""
@@ -223,15 +204,31 @@ class SqliteStore:
         """
         last = LAST_SEQ if stop is None else stop - 1
         while start <= last:
-            with translated(self.path):
-                batch = self._db.execute(
-                    QUERIES["rows"], (start, min(last, start + ROWS_PER_READ - 1))
-                ).fetchall()
-            yield from (_checked_row(row) for row in batch)
-            later = batch[-1][0] + 1 if batch else self._next_seq(start)
-            if later is None or later > LAST_SEQ:
-                return
-            start = later
+            batch, end = self._batch(start, min(last, start + ROWS_PER_READ - 1))
+            for row in batch:
+                yield _in_order(_checked_row(row), start)
+                start = row[0] + 1
+            if not batch:
+                later = self._next_seq(end + 1) if end < last else None
+                if later is None:
+                    return
+                start = later
+
+    def _batch(self, start: int, last: int) -> tuple[list[tuple[Any, ...]], int]:
+        """The rows of a stretch and its end; of one that cannot be read whole, its first place only.
+
+        So the rows before a damage are given, and what is wrong in them counts first.
+        """
+        while True:
+            try:
+                with translated(self.path):
+                    found = self._db.execute(QUERIES["rows"], (start, last)).fetchall()
+            except EvidenceError:
+                if start == last:
+                    raise
+                last = start
+            else:
+                return list(found), last
 
     def row(self, seq: int) -> Row | None:
         """The row at a seq, or None."""
@@ -265,7 +262,12 @@ class SqliteStore:
             row = self._db.execute(
                 "SELECT min(seq) FROM records WHERE seq >= ?", (start,)
             ).fetchone()
-        return None if row is None else row[0]
+        later: int | None = None if row is None else row[0]
+        if later is not None and later < start:
+            raise EvidenceError(
+                "LEDGER_UNREADABLE", f"row {later} comes where {start} is due or a later one"
+            )
+        return later
 
     def _check_schema(self) -> None:
         """Plain tables are demanded; a missing guard trigger is only noted."""
@@ -283,79 +285,6 @@ class SqliteStore:
             )
 
 
-def objects(db: Connection) -> dict[tuple[str, str], str]:
-    """The text of every table, index, view and trigger of a database, by kind and name."""
-    return {(kind, name): text for kind, name, text in db.execute(QUERIES["objects"])}
-
-
-def expected_objects(script: str) -> dict[tuple[str, str], str]:
-    """What `objects` gives for a database that one of this package's scripts has just made."""
-    db = sqlite.connect(":memory:")
-    try:
-        db.executescript(sql(script))
-        return objects(db)
-    finally:
-        db.close()
-
-
-def quoted(path: Path) -> str:
-    """A path as part of a `file:` URI."""
-    return str(path.absolute()).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
-
-
-def _connect(path: Path, mode: str) -> Connection:
-    db = sqlite.connect(
-        f"file:{quoted(path)}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False
-    )
-    db.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
-    return db
-
-
-def _set_pragmas(db: Connection) -> None:
-    """Set each pragma and read it back: SQLite ignores one it does not know."""
-    for name, value in _PRAGMAS.items():
-        db.execute(f"PRAGMA {name} = {value}")
-        row = db.execute(f"PRAGMA {name}").fetchone()
-        actual = row[0] if row else 0
-        if actual != value:
-            raise UsageError(
-                "SQLITE_UNSAFE",
-                f"pragma {name} did not take",
-                expected=str(value),
-                actual=str(actual),
-            )
-
-
-def _check_file(path: Path) -> None:
-    try:
-        mode = path.lstat().st_mode
-    except FileNotFoundError:
-        raise UsageError("LEDGER_NOT_FOUND", f"there is no ledger at {path.parent}") from None
-    except OSError as error:
-        raise UsageError("LEDGER_UNREADABLE", f"{path}: {error.strerror}") from error
-    if not stat.S_ISREG(mode):
-        raise EvidenceError("UNSAFE_PATH", f"{path} is not a regular file")
-    for suffix in ("-journal", "-wal", "-shm"):
-        beside = path.with_name(path.name + suffix)
-        if os.path.lexists(beside) and not stat.S_ISREG(beside.lstat().st_mode):
-            # a pipe here would hold the library for ever
-            raise EvidenceError("UNSAFE_PATH", f"{beside.name} is not a regular file")
-
-
-def _check_identity(db: Connection, path: Path) -> None:
-    application = db.execute("PRAGMA application_id").fetchone()[0]
-    version = db.execute("PRAGMA user_version").fetchone()[0]
-    if application != APPLICATION_ID:
-        raise EvidenceError("LEDGER_UNREADABLE", f"{path.name} is not a ledger's database")
-    if version != FORMAT_VERSION:
-        raise EvidenceError(
-            "FORMAT_UNKNOWN",
-            f"the ledger has format version {version}",
-            expected=str(FORMAT_VERSION),
-            actual=str(version),
-        )
-
-
 def _checked_seal(row: tuple[Any, ...]) -> tuple[int, bytes]:
     size, note = row
     if type(size) is not int or type(note) is not bytes:
@@ -363,6 +292,15 @@ def _checked_seal(row: tuple[Any, ...]) -> tuple[int, bytes]:
             "LEDGER_UNREADABLE", f"seal {size!r} has a column of another type or length"
         )
     return size, note
+
+
+def _in_order(row: Row, start: int) -> Row:
+    """A damaged tree may give a row twice, or one of before: without an end, if nobody looked."""
+    if row[0] < start:
+        raise EvidenceError(
+            "LEDGER_UNREADABLE", f"row {row[0]} comes where {start} is due or a later one"
+        )
+    return row
 
 
 def _checked_row(row: tuple[Any, ...]) -> Row:
@@ -382,6 +320,6 @@ def _checked_row(row: tuple[Any, ...]) -> Row:
         and type(entry) is bytes
     ):
         raise EvidenceError(
-            "LEDGER_UNREADABLE", f"row {seq!r} has a column of another type or length"
+            "LEDGER_UNREADABLE", f"row {seq!r} has a column of another type or length", seq=seq
         )
     return seq, stored_id, signature, entry

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ledger.errors import UsageError
+from ledger.suspects import find_suspect, windows_of
 from verifiers.judgement.assemble import promotion_of
 from verifiers.replay.promotion import stored_tree
 from verifiers.replay.view import View
@@ -32,8 +33,9 @@ def promote(ledger: Ledger, checkpoint: Record) -> tuple[Record, PromotionDecisi
     """Weigh a checkpoint and record the refusal.
 
     Raises:
-        UsageError: `COMPARISON_MISSING`, the checkpoint was never compared; `GRANT_NOT_OFFERED`, nothing is missing,
-            and a grant needs the statements of reviewers and of a promote key.
+        UsageError: `COMPARISON_MISSING`, the checkpoint was never compared; `EVIDENCE_SUSPECT`, it or a comparison
+            rests on what root took back; `GRANT_NOT_OFFERED`, nothing is missing, and a grant needs the
+            statements of reviewers and of a promote key.
     """
     comparisons = comparisons_of(ledger, checkpoint)
     if not comparisons:
@@ -43,7 +45,16 @@ def promote(ledger: Ledger, checkpoint: Record) -> tuple[Record, PromotionDecisi
             record=checkpoint.id,
             field="refs.comparison",
         )
-    policy_id = ledger.state().policy
+    state = ledger.state()
+    suspect = find_suspect([checkpoint, *comparisons], windows_of(state.keys), ledger.find)
+    if suspect is not None:
+        raise UsageError(
+            "EVIDENCE_SUSPECT",
+            f"checkpoint {checkpoint.id[7:19]} cannot be weighed: {suspect.reason}",
+            record=checkpoint.id,
+            actual=suspect.record.id,
+        )
+    policy_id = state.policy
     policy = ledger.get(policy_id) if policy_id else None
     view = View(ledger, ledger.blobs)
     decision = promotion_of(

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -29,6 +30,7 @@ EXIT_2 = frozenset(
     {
         "BLOB_MISSING",
         "BLOB_WITHHELD",
+        "DISK_FULL",
         "FORMAT_UNKNOWN",
         "INPUT_MISSING",
         "KEY_FILE_EXISTS",
@@ -59,6 +61,7 @@ EXIT_2 = frozenset(
         "SETTING_INVALID",
         "SETTING_UNKNOWN",
         "SQLITE_UNSAFE",
+        "STATEMENT_FILE",
         "UNSAFE_PATH",
         "USAGE",
     }
@@ -93,9 +96,10 @@ def run(app: App, command: click.Group, arguments: list[str]) -> int:
     except OSError as error:
         # the answer itself could not be written, to a full disk perhaps: say so on the other stream
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        render.write(
-            f"error: the answer could not be written: {error.strerror} [OS_REFUSED]", err=True
-        )
+        with suppress(OSError):  # where not even this can be written, the exit status says it
+            render.write(
+                f"error: the answer could not be written: {error.strerror} [OS_REFUSED]", err=True
+            )
         return MISUSED
     return code
 
@@ -117,6 +121,8 @@ def _guarded(app: App, command: click.Group, arguments: list[str]) -> int:
         raise
     except OSError as error:
         return _fail(app, _refused_by_system(error))
+    except MemoryError:
+        return _fail(app, UsageError("OS_REFUSED", "out of memory"))
 
 
 def _answer(app: App) -> int:
@@ -135,10 +141,20 @@ def _print_lines(app: App, outcome: Outcome) -> None:
     color = app.color(sys.stdout.isatty())
     for line in outcome.lines:
         render.write(line, color=color)
+    _print_warnings(app)
     if outcome.failure is not None:
         _print_error(app, outcome.failure)
     elif outcome.next_step is not None:
         app.say(render.Styled(f"next: {_with_ledger(app, outcome.next_step)}", dim=True))
+
+
+def _print_warnings(app: App) -> None:
+    """What was recorded is durable; that the mark against a rollback was not written must be said all the same."""
+    from ledger.codes import CODES
+
+    codes = {code for code, _ in app.written.warnings} if app.written else set()
+    for code in sorted(codes & {"HIGHWATER_LAGS"}):
+        app.say(f"warning: {CODES[code].means} [{code}]")
 
 
 def _with_ledger(app: App, step: str) -> str:
@@ -189,6 +205,8 @@ def _misuse(error: click.ClickException, app: App) -> UsageError:
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         return UsageError("USAGE", "a command is missing", hint=f"see {path} --help")
     message = error.format_message().rstrip(".")
+    if "PRIVATE KEY" in message:  # a pasted key begins like an option; it is not printed back
+        message = "a private key was given where a file's name or an option belongs"
     field = getattr(getattr(error, "param", None), "opts", [None])[0]
     lower = message[:1].lower() + message[1:]
     return UsageError("USAGE", lower, field=field, hint=f"see {path} --help")

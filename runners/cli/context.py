@@ -52,6 +52,7 @@ class App:
         as_json: whether `--json` was given.
         command: the command's name without the program's, e.g. `key list`.
         outcome: what the command answered, once it has.
+        written: the ledger that was opened to append, whose warnings are worth a line.
     """
 
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
@@ -61,6 +62,7 @@ class App:
     as_json: bool = False
     command: str = ""
     outcome: Outcome | None = None
+    written: Ledger | None = None
 
     # --- where things are ----------------------------------------------------------------------
 
@@ -113,7 +115,8 @@ class App:
         from ledger.book import Ledger
 
         writer = key or self.writer_key()
-        return Ledger.open(self.ledger_path, key=writer, state_dir=self.state_dir)
+        self.written = Ledger.open(self.ledger_path, key=writer, state_dir=self.state_dir)
+        return self.written
 
     def writer_key(self) -> PrivateKey:
         """The key of `--key` or `EVIDENCE_KEY`, else the writer key that `evidence init` made.
@@ -159,6 +162,23 @@ class App:
         """The passphrase in an environment variable, None where it is not set."""
         text = self.environment.get(variable)
         return text.encode("utf-8", "surrogateescape") if text else None
+
+    def new_passphrase(self, variable: str) -> bytes | None:
+        """The passphrase for a key about to be made; a variable that was named on purpose must hold one.
+
+        Raises:
+            UsageError: `KEY_LOCKED`. What was given as the variable's name is not repeated: it may be the
+                passphrase itself.
+        """
+        passphrase = self.passphrase(variable)
+        if passphrase is None and variable != PASSPHRASE_VARIABLE:
+            raise UsageError(
+                "KEY_LOCKED",
+                "the environment variable named by --passphrase-env holds no passphrase",
+                field="--passphrase-env",
+                hint="give the name of a variable that is set, never the passphrase itself",
+            )
+        return passphrase
 
     def _default_key(self, path: Path, role: str, option: str) -> PrivateKey:
         if not path.exists():

@@ -99,9 +99,11 @@ def _emit_dataset(app: App, sources: list[Record], dataset: Record, parsed: Pars
     ]
     if parsed.rejects:
         rows = [
-            (str(item.line), item.code, item.message) for item in parsed.rejects[:REJECTS_SHOWN]
+            (*_file(item.source, sources), str(item.line), item.code, item.message)
+            for item in parsed.rejects[:REJECTS_SHOWN]
         ]
-        lines += ["", *render.table(("line", "reason", "what is wrong"), rows, limit=120)]
+        heads = ("file", "line", "reason", "what is wrong")[-len(rows[0]) :]
+        lines += ["", *render.table(heads, rows, limit=120)]
         if len(parsed.rejects) > REJECTS_SHOWN:
             lines.append(
                 f"… and {len(parsed.rejects) - REJECTS_SHOWN} more, all in the rejects blob"
@@ -109,6 +111,11 @@ def _emit_dataset(app: App, sources: list[Record], dataset: Record, parsed: Pars
     app.emit(
         result, lines, next_step=f"evidence data split {render.short(dataset.id)} --by customer_id"
     )
+
+
+def _file(source: int | None, sources: list[Record]) -> tuple[str, ...]:
+    """The name of a reject's file, nothing where there is only one."""
+    return () if source is None else (str(sources[source].body["name"]),)
 
 
 @data.command(

@@ -11,6 +11,7 @@ from runners.cli import render
 from runners.cli.commands import Verb
 from runners.cli.context import App, pass_app
 from runners.cli.summary import summary
+from runners.cli.suspicion import Marker
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -38,8 +39,16 @@ def log(app: App, kind: str | None, limit: int, reverse: bool) -> None:
     with app.read_ledger() as ledger:
         size = ledger.size
         records = list(_pick(ledger, size, kind, limit, oldest_first=reverse))
+        marker = Marker(ledger)
+        suspects = {record.id: why for record in records if (why := marker.reason(record))}
     rows = [
-        (record.seq, render.short(record.id), record.time, record.kind, summary(record))
+        (
+            record.seq,
+            render.short(record.id),
+            record.time,
+            record.kind,
+            ("SUSPECT " if record.id in suspects else "") + summary(record),
+        )
         for record in records
     ]
     listed = [
@@ -50,6 +59,7 @@ def log(app: App, kind: str | None, limit: int, reverse: bool) -> None:
             "time": record.time,
             "actor": record.actor,
             "summary": summary(record),
+            **({"suspect": suspects[record.id]} if record.id in suspects else {}),
         }
         for record in records
     ]
@@ -75,14 +85,15 @@ def show(app: App, record: str, dsse: bool) -> None:
     with app.read_ledger() as ledger:
         found = ledger.get(record)
         about = [ledger.find(ref) for _, ref in found.all_refs()]
+        suspect = Marker(ledger).reason(found)
     if dsse:
         envelope = envelope_dsse(found)
         app.emit(envelope, _json_lines(envelope))
         return
     kinds = {item.id: item.kind for item in about if item is not None}
     app.emit(
-        found.as_dict(),
-        _lines(found, kinds),
+        {**found.as_dict(), **({"suspect": suspect} if suspect else {})},
+        _lines(found, kinds, suspect),
         next_step=f"evidence lineage {render.short(found.id)}",
     )
 
@@ -120,7 +131,7 @@ def _cut(records: list[Record], limit: int) -> list[Record]:
     return records[:limit] if limit else records
 
 
-def _lines(record: Record, kinds: dict[str, str]) -> list[str]:
+def _lines(record: Record, kinds: dict[str, str], suspect: str | None) -> list[str]:
     refs = [
         (role, f"{ref}  {kinds.get(ref, 'not in this ledger')}") for role, ref in record.all_refs()
     ]
@@ -137,6 +148,8 @@ def _lines(record: Record, kinds: dict[str, str]) -> list[str]:
             ]
         ),
     ]
+    if suspect:
+        lines.append(render.Styled(f"suspect: {suspect}", bold=True, fg="yellow"))
     if record.statement is not None:
         lines.append(
             f"statement by {record.statement.key}, who saw {record.statement.seal.size} records"

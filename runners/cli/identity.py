@@ -57,7 +57,7 @@ def init(
 
     path = directory or app.ledger_path
     _check(path, origin)
-    passphrase = _passphrase(app, passphrase_env)
+    passphrase = app.new_passphrase(passphrase_env)
     root, writer = PrivateKey.generate(), PrivateKey.generate()
     folder = key_dir or places.key_dir(app.config_dir, root.id)
     _refuse_inside(folder, path)
@@ -121,18 +121,6 @@ def _check(path: Path, origin: str) -> None:
         )
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise UsageError("LEDGER_EXISTS", f"{path} is not an empty folder")
-
-
-def _passphrase(app: App, variable: str) -> bytes | None:
-    passphrase = app.passphrase(variable)
-    if passphrase is None and variable != PASSPHRASE_VARIABLE:
-        raise UsageError(
-            "KEY_LOCKED",
-            f"{variable} holds no passphrase",
-            field="--passphrase-env",
-            hint=f"set {variable}",
-        )
-    return passphrase
 
 
 def _refuse_inside(folder: Path, ledger: Path) -> None:

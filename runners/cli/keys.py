@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import secrets
 from pathlib import Path
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 ENROLLED_ROLES = ("ingest", "train", "judge", "review", "audit", "promote", "seal")
 _MAX_PUBLIC_FILE_BYTES = 4096
+_SECRET = "PRIVATE KEY"  # noqa: S105 - what every PEM file with a private key says of itself
 
 root_key_option = click.option(
     "--root-key",
@@ -81,11 +83,16 @@ def new(app: App, file: Path, passphrase_env: str) -> None:
     """
     from ledger.ed25519 import PrivateKey
 
-    _refuse_in_ledger(file)
-    made = PrivateKey.generate()
-    made.save(file, app.passphrase(passphrase_env))
+    _check_place(file)
     public_file = file.with_name(file.name + ".pub")
-    public_file.write_text(made.public.hex() + "\n", encoding="ascii")
+    if os.path.lexists(public_file):
+        raise UsageError("KEY_FILE_EXISTS", f"{public_file} exists", field="FILE")
+    made = PrivateKey.generate()
+    made.save(file, app.new_passphrase(passphrase_env))
+    with public_file.open(
+        "x", encoding="ascii"
+    ) as stream:  # never through a link, never over a file
+        stream.write(made.public.hex() + "\n")
     app.emit(
         {
             "key": made.id,
@@ -171,7 +178,8 @@ def revoke(
 ) -> None:
     """End a key's window, by root's statement.
 
-    With an earlier --from-seq the records it signed from there on are marked suspect; the chain stays valid.
+    With an earlier --from-seq the records it signed from there on, and what rests on them, are suspect; the
+    chain stays valid. A key that was revoked is revoked again only from a still earlier seq.
     """
     with app.open_ledger() as ledger:
         body = {
@@ -202,6 +210,8 @@ def rotate_root(app: App, new_key: Path | None, root_key: Path | None) -> None:
     from ledger.checks.identity import rotation_message
     from ledger.ed25519 import PrivateKey
 
+    if new_key is not None:
+        _check_place(new_key)
     with app.open_ledger() as ledger:
         old = app.root_key(ledger, root_key)
         if new_key is not None and new_key.exists():
@@ -233,14 +243,24 @@ def rotate_root(app: App, new_key: Path | None, root_key: Path | None) -> None:
     )
 
 
-def _refuse_in_ledger(file: Path) -> None:
-    """A ledger folder is handed on; a key in it would be handed on too."""
+def _check_place(file: Path) -> None:
+    """A ledger folder is handed on, and a key in it would be handed on too; by no way round through a link."""
     from ledger.book import DATABASE
-    from ledger.errors import UsageError
 
-    for folder in file.absolute().parents:
+    _refuse_secret(str(file))
+    for folder in (*file.absolute().parents, *file.resolve().parents):
         if (folder / DATABASE).exists():
             raise UsageError("KEY_INSIDE_LEDGER", f"{file} lies inside {folder}", field="file")
+
+
+def _refuse_secret(text: str) -> None:
+    """Somebody pasted the key itself where its file belongs: say so, and repeat nothing of it."""
+    if _SECRET in text:
+        raise UsageError(
+            "KEY_MALFORMED",
+            "a private key was given in the place of a file or of a public key",
+            hint="give the name of its file, or its public half; the key is now in your shell's history",
+        )
 
 
 def _state(
@@ -253,6 +273,7 @@ def _state(
 
 def _public_key(text: str) -> bytes:
     """A raw public key from 64 hex digits or from a file that holds them."""
+    _refuse_secret(text)
     if not re.fullmatch(r"[0-9a-f]{64}", text):
         text = _public_file(Path(text))
     return bytes.fromhex(text)
@@ -270,7 +291,7 @@ def _public_file(path: Path) -> str:
             f"{str(path)[:80]!r} is neither 64 hex digits nor a file",
             field="PUBLIC",
         ) from None
-    if b"PRIVATE KEY" in data:
+    if _SECRET.encode() in data:
         raise EvidenceError(
             "KEY_MALFORMED",
             f"{path} is a private key; only its public half is enrolled",

@@ -10,6 +10,7 @@ from runners.cli import render
 from runners.cli.commands import Verb
 from runners.cli.context import App, pass_app
 from runners.cli.summary import summary
+from runners.cli.suspicion import Marker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,32 +48,51 @@ def lineage(app: App, record: str, direction: str, notation: str, full: bool) ->
         root = ledger.get(record)
         graph = walk(ledger, root, "impact" if direction == "impact" else "up")
         graph = graph if full else fold(graph)
-        labels = _labels(ledger, graph)
-    lines = _DRAWN[notation](graph, labels)
-    app.emit(as_result(graph), lines, next_step=f"evidence show {render.short(root.id)}")
+        suspects = _suspects(ledger, graph)
+        labels = _labels(ledger, graph, suspects)
+    result = as_result(graph, suspects)
+    lines = _json(result) if notation == "json" else _DRAWN[notation](graph, labels)
+    app.emit(result, lines, next_step=f"evidence show {render.short(root.id)}")
 
 
-def as_result(graph: Graph) -> dict[str, Any]:
-    """The graph as `--json` answers it; a folded node says how many records it stands for."""
+def as_result(graph: Graph, suspects: Label) -> dict[str, Any]:
+    """The graph as `--json` answers it; a folded node says how many records it stands for, a suspect one why."""
     return {
         "root": graph.root,
         "direction": graph.direction,
-        "nodes": [_node_result(node) for node in graph.nodes.values()],
+        "nodes": [_node_result(node, suspects) for node in graph.nodes.values()],
         "edges": [
             {"from": edge.source, "to": edge.target, "role": edge.role} for edge in graph.edges
         ],
     }
 
 
-def _node_result(node: Node) -> dict[str, Any]:
+def _node_result(node: Node, suspects: Label) -> dict[str, Any]:
     plain: dict[str, Any] = {"id": node.id, "kind": node.kind, "seq": node.seq}
     if node.records > 1:
         plain |= {"last_seq": node.last_seq, "records": node.records, "kinds": dict(node.kinds)}
+    if node.id in suspects:
+        plain["suspect"] = suspects[node.id]
     return plain
 
 
-def _labels(ledger: Ledger, graph: Graph) -> Label:
-    return {node.id: _label(ledger, node) for node in graph.nodes.values()}
+def _suspects(ledger: Ledger, graph: Graph) -> Label:
+    """Why a node is suspect, for each node that is or that stands for a record that is."""
+    marker = Marker(ledger)
+    found: Label = {}
+    for node in graph.nodes.values():
+        reasons = (marker.reason_of(name) for name in node.members or (node.id,))
+        reason = next((text for text in reasons if text), None)
+        if reason:
+            found[node.id] = reason
+    return found
+
+
+def _labels(ledger: Ledger, graph: Graph, suspects: Label) -> Label:
+    return {
+        node.id: _label(ledger, node) + (" SUSPECT" if node.id in suspects else "")
+        for node in graph.nodes.values()
+    }
 
 
 def _label(ledger: Ledger, node: Node) -> str:
@@ -131,10 +151,10 @@ def _dot(graph: Graph, labels: Label) -> list[str]:
     return ["digraph lineage {", "    node [shape=box];", *nodes, *edges, "}"]
 
 
-def _json(graph: Graph, _labels: Label) -> list[str]:
+def _json(result: dict[str, Any]) -> list[str]:
     import json
 
-    return json.dumps(as_result(graph), indent=2).splitlines()
+    return json.dumps(result, indent=2).splitlines()
 
 
 def _quoted(text: str) -> str:
@@ -152,5 +172,4 @@ _DRAWN: dict[str, Callable[[Graph, Label], list[str]]] = {
     "tree": _tree,
     "mermaid": _mermaid,
     "dot": _dot,
-    "json": _json,
 }

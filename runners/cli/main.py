@@ -25,6 +25,8 @@ REGISTRY: dict[str, dict[str, tuple[str, str]]] = {
         "policy": (f"{_HERE}.policy:policy", "Declare the floors of every promotion"),
         "note": (f"{_HERE}.notes:note", "Record words about a record"),
         "seal": (f"{_HERE}.seals:seal", "Sign the ledger's size and root"),
+        "statement": (f"{_HERE}.statement:statement", "Sign what you are asked to state"),
+        "restore": (f"{_HERE}.restore:restore", "Go on from a backup, by root's statement"),
     },
     "The work": {
         "data": (f"{_HERE}.data:data", "Ingest, split and audit data"),

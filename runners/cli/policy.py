@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -98,10 +97,14 @@ def _parse(path: Path) -> dict[str, Any]:
 
 
 def _toml(path: Path, data: bytes) -> dict[str, Any]:
+    from runners.settings import parse_object
+
     try:
-        return tomllib.loads(data.decode())
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise EvidenceError("BODY_INVALID", f"{path} is not TOML: {error}") from None
+        value = parse_object(data, as_json=False)
+    except ValueError as error:
+        raise EvidenceError("BODY_INVALID", f"{path} is not TOML: {str(error)[:200]}") from None
+    assert isinstance(value, dict)  # a TOML file is one
+    return value
 
 
 def _recorded(name: str, value: Any) -> Any:

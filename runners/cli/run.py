@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -15,6 +16,7 @@ from runners.cli.context import App, pass_app
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from ledger.book import Ledger
     from ledger.record import Record
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 CLAIM_S = 60.0
 POLL_S = 0.2
 SAY_EVERY = 10
+LOG_BYTES = 1 << 20
 
 
 @click.group(cls=Group)
@@ -248,7 +251,13 @@ def resume(app: App, run_id: str, checkpoint_id: str | None) -> None:
 
 @run.command(example="evidence run logs 4f2a81 --lines 50")
 @click.argument("run_id", metavar="RUN")
-@click.option("--lines", default=40, show_default=True, help="How many lines from the end.")
+@click.option(
+    "--lines",
+    type=click.IntRange(1),
+    default=40,
+    show_default=True,
+    help="How many lines from the end.",
+)
 @pass_app
 def logs(app: App, run_id: str, lines: int) -> None:
     """Show the end of a run's log."""
@@ -257,12 +266,22 @@ def logs(app: App, run_id: str, lines: int) -> None:
     with app.read_ledger() as ledger:
         found = ledger.get(run_id, "run.launched")
     path = app.ledger_path / "work" / found.id[7:23] / "child.log"
-    if not path.is_file():
+    try:
+        text = _end_of(path).splitlines()[-lines:]
+    except FileNotFoundError:
         raise UsageError(
             "INPUT_MISSING", f"this machine has no log of run {render.short(found.id)}"
-        )
-    text = path.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:]
+        ) from None
     app.emit({"run": found.id, "log": str(path), "lines": text}, text)
+
+
+def _end_of(path: Path) -> str:
+    """The last part of a log: the ledger may be a stranger's, and its log a link or without end."""
+    from ledger.digests import open_regular
+
+    with open_regular(path) as stream:
+        stream.seek(max(0, stream.seek(0, os.SEEK_END) - LOG_BYTES))
+        return stream.read(LOG_BYTES).decode("utf-8", "replace")
 
 
 def _updates(found: RunStatus) -> str:
@@ -295,7 +314,7 @@ def _next(found: RunStatus) -> str:
     short = render.short(found.run.id)
     commands = {
         "unconfirmed": f"evidence run reconcile {short}",
-        "reconciled": f"evidence run resume {short}",
+        "dead": f"evidence run resume {short}",
         "failed": f"evidence run resume {short}",
         "stopped": f"evidence run resume {short}",
     }

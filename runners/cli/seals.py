@@ -31,6 +31,7 @@ def seal(app: App, out: Path | None) -> None:
     """
     from ledger import seals
 
+    _check_target(out)
     with app.open_ledger() as ledger:
         note = ledger.seal()
     head = seals.read_unverified(note)
@@ -88,6 +89,19 @@ def prove(
         _prove(app, record, out)
     else:
         raise UsageError("USAGE", "name a record, or a proof with --check", field="RECORD")
+
+
+def _check_target(out: Path | None) -> None:
+    """Refuse a file that cannot be written before anything is recorded."""
+    if out is None:
+        return
+    if not out.parent.is_dir():
+        raise UsageError("INPUT_MISSING", f"there is no folder {out.parent}", field="--out")
+    if out.is_dir():
+        raise UsageError("OS_REFUSED", f"{out} is a folder", field="--out")
+    if not out.exists():
+        out.open("xb").close()  # what the system refuses, it refuses here
+        out.unlink()
 
 
 def _prove(app: App, name: str, out: Path | None) -> None:

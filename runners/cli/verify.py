@@ -75,8 +75,8 @@ def verify(
 ) -> None:
     """Check everything again from the bytes.
 
-    With RECORD, level blobs is limited to what that record rests on. Exits with 0 verified, 1 wrong,
-    2 incomplete or unreadable.
+    With RECORD, level blobs is limited to what that record rests on, and a record that is suspect is wrong.
+    Exits with 0 verified, 1 wrong, 2 incomplete or unreadable.
     """
     from verifiers.verify import Options
     from verifiers.verify import verify as run
@@ -248,6 +248,8 @@ def _finding_lines(finding: Finding) -> list[str]:
 
 
 def _next(report: Report) -> str:
+    if report.verdict == "wrong":
+        return "keep this copy as it is and rest nothing on it; see docs/spec/verification.md for the step named"
     if report.trust == "on_faith":
         return "evidence verify --root KEYID, with the root key's id from somebody you trust"
     if report.level == "records":

@@ -11,7 +11,7 @@ from ledger.errors import UsageError
 from runners.prepare import desk_cases, tau2
 from verifiers.data import leakage, splits
 from verifiers.data.identity import row_bytes
-from verifiers.data.rows import PARSER, ParsedRows, parse_rows
+from verifiers.data.rows import PARSER, ParsedRows, parse_rows, parse_sources
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -49,7 +49,8 @@ def ingest_files(
         EvidenceError: `UNSAFE_PATH`, `TOO_LARGE`.
     """
     blobs = [_keep(ledger, path) for path in paths]
-    parsed = parse_rows(_chunks(ledger, blobs))
+    contents = (ledger.blobs.read(blob.digest) for blob in blobs)
+    parsed = parse_sources(contents, several=len(blobs) > 1)
     check_not_empty(parsed)
     sources = [
         _record_source(ledger, path.name, blob, note, origin=note.origin or f"file {path.name}")
@@ -219,7 +220,8 @@ def _keep(ledger: Ledger, path: Path) -> Blob:
         raise UsageError("INPUT_MISSING", f"there is no file {path}")
     if path.stat().st_size > MAX_SOURCE_BYTES:
         raise UsageError("TOO_LARGE", f"{path.name} has more than {MAX_SOURCE_BYTES} bytes")
-    return ledger.blobs.put_file(path, BINARY)
+    # the size that a file states is not always where it ends
+    return ledger.blobs.put_file(path, BINARY, max_bytes=MAX_SOURCE_BYTES)
 
 
 def _record_source(
@@ -242,10 +244,3 @@ def _record_source(
             "review": {"status": note.review, "reviewer": note.reviewer},
         },
     )
-
-
-def _chunks(ledger: Ledger, blobs: Sequence[Blob]) -> Iterable[bytes]:
-    """The files' bytes, each ending its last line, so that rows of two files never run together."""
-    for blob in blobs:
-        data = ledger.blobs.read(blob.digest)
-        yield data if data.endswith(b"\n") or not data else data + b"\n"

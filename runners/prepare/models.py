@@ -30,7 +30,10 @@ TOKENIZER_FILES = (
     "added_tokens.json",
 )
 TEMPLATE_FILE = "chat_template.jinja"
+INDEX_SUFFIX = ".index.json"
+ADAPTER_FILE = "adapter_config.json"
 MAX_CONFIG_BYTES = 1 << 20
+MAX_INDEX_BYTES = 16 << 20
 
 
 @dataclass(frozen=True)
@@ -96,11 +99,19 @@ def checked_files(folder: Path) -> list[FileEntry]:
                 "MODEL_UNSAFE", f"{file.path} is of a format that can run code", field=file.path
             )
     names = {file.path for file in files}
+    if ADAPTER_FILE in names:
+        # the library would take it for an adapter and load the base that it names, from anywhere
+        raise EvidenceError(
+            "MODEL_UNSAFE", f"{folder.name} is an adapter, no whole model", field=ADAPTER_FILE
+        )
     for needed in ("config.json", "tokenizer.json"):
         if needed not in names:
             raise EvidenceError("MODEL_UNSAFE", f"{folder.name} has no {needed}", field=needed)
     if not any(name.endswith(".safetensors") for name in names):
         raise EvidenceError("MODEL_UNSAFE", f"{folder.name} has no safetensors weights")
+    for name in sorted(names):
+        if name.endswith(INDEX_SUFFIX):
+            _check_index(folder, name, names)
     return files
 
 
@@ -129,13 +140,34 @@ def check_unchanged(folder: Path, registered: Iterable[Mapping[str, Any]]) -> li
     return list(present.values())
 
 
-def _config(folder: Path) -> dict[str, Any]:
-    path = folder / "config.json"
-    if path.stat().st_size > MAX_CONFIG_BYTES:
+def _check_index(folder: Path, name: str, names: set[str]) -> None:
+    """An index of shards names files of its own folder only: the library opens whatever it names."""
+    match _json(folder, name, MAX_INDEX_BYTES):
+        case {"weight_map": dict(places)}:
+            astray = [place for place in places.values() if place not in names]
+        case _:
+            raise EvidenceError("MODEL_UNSAFE", f"{name} has no map of weights", field=name)
+    if astray:
         raise EvidenceError(
-            "MODEL_UNSAFE", "config.json is longer than a megabyte", field="config.json"
+            "MODEL_UNSAFE",
+            f"{name} names {str(astray[0])[:80]!r}, no file of the folder",
+            field=name,
         )
-    config = loads(path.read_bytes())
+
+
+def _json(folder: Path, name: str, max_bytes: int = MAX_CONFIG_BYTES) -> Any:
+    with open_regular(folder / name) as stream:
+        data = stream.read(max_bytes + 1)
+    if len(data) > max_bytes:
+        raise EvidenceError("MODEL_UNSAFE", f"{name} is longer than {max_bytes} bytes", field=name)
+    try:
+        return loads(data)
+    except EvidenceError as error:
+        raise EvidenceError("MODEL_UNSAFE", f"{name}: {error.message}", field=name) from None
+
+
+def _config(folder: Path) -> dict[str, Any]:
+    config = _json(folder, "config.json")
     match config:
         case {"model_type": str(), "architectures": [str(), *_]} if "auto_map" not in config:
             return dict(config)
@@ -147,8 +179,23 @@ def _parameters(folder: Path, files: Iterable[FileEntry]) -> int:
     for file in files:
         if file.path.endswith(".safetensors"):
             with open_regular(folder / file.path) as stream:
-                total += sum(entry.elements for entry in read_header(stream))
+                entries = read_header(stream)
+                _check_length(
+                    file, stream.tell() + max((entry.end for entry in entries), default=0)
+                )
+                total += sum(entry.elements for entry in entries)
     return total
+
+
+def _check_length(file: FileEntry, described: int) -> None:
+    if file.size != described:
+        raise EvidenceError(
+            "TENSORS_INVALID",
+            f"{file.path} has not the length that its header gives",
+            field=file.path,
+            expected=str(described),
+            actual=str(file.size),
+        )
 
 
 def _tokenizer_digest(files: Iterable[FileEntry]) -> str:
@@ -160,6 +207,11 @@ def _template_digest(folder: Path, files: Iterable[FileEntry]) -> str | None:
     if TEMPLATE_FILE in names:
         return digest_file(folder / TEMPLATE_FILE)[0]
     if "tokenizer_config.json" in names:
-        template = loads((folder / "tokenizer_config.json").read_bytes()).get("chat_template")
+        config = _json(folder, "tokenizer_config.json", MAX_INDEX_BYTES)
+        if not isinstance(config, dict):
+            raise EvidenceError(
+                "MODEL_UNSAFE", "tokenizer_config.json is no object", field="tokenizer_config.json"
+            )
+        template = config.get("chat_template")
         return sha256(template.encode()) if isinstance(template, str) else None
     return None

@@ -33,7 +33,7 @@ def remember(shelf: Path, tree: str, folder: Path) -> None:
     shelf.mkdir(parents=True, exist_ok=True)
     note = place(shelf, tree).with_suffix(".path")
     temporary = note.with_suffix(".new")
-    temporary.write_text(str(folder.resolve()), encoding="utf-8")
+    temporary.write_bytes(os.fsencode(folder.resolve()))
     temporary.replace(note)
 
 
@@ -52,7 +52,7 @@ def model_folder(shelf: Path, model: Record) -> Path:
     folder = place(shelf, tree)
     note = folder.with_suffix(".path")
     if not folder.is_dir() and note.is_file():
-        folder = Path(note.read_text(encoding="utf-8"))
+        folder = Path(os.fsdecode(note.read_bytes()))
     if not folder.is_dir():
         raise UsageError(
             "MODEL_NOT_HERE",

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ledger.book import Ledger
     from ledger.record import Record
 
-STATES = ("running", "completed", "failed", "stopped", "unconfirmed", "reconciled")
+STATES = ("running", "completed", "failed", "stopped", "unconfirmed", "dead")
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,8 @@ def run_status(ledger: Ledger, run: Record) -> RunStatus:
     """How a run stands.
 
     A run whose newest attempt has no end is *running* where its process still lives on this machine, else
-    *unconfirmed*: nobody can say whether it still works. It is *reconciled* once somebody recorded that it does not.
+    *unconfirmed*: nobody can say whether it still works. A run that was open when the ledger was restored
+    from a backup is *unconfirmed* too. It is *dead* once somebody recorded that it is.
     """
     plan = ledger.get(str(run.ref("plan")))
     attempts = claims(ledger, run)
@@ -131,8 +132,16 @@ def _last(ledger: Ledger, run: Record, since: Record, kind: str) -> Record | Non
 def _unended(ledger: Ledger, run: Record, newest: Record) -> tuple[str, str]:
     reconciled = _last(ledger, run, newest, "run.reconciled")
     if reconciled is not None and reconciled.body["found"] == "dead":
-        return "reconciled", reconciled.body["evidence"]
-    return living(newest)
+        return "dead", f"reconciled: {reconciled.body['evidence']}"
+    return _lost_sight(ledger, newest) or living(newest)
+
+
+def _lost_sight(ledger: Ledger, newest: Record) -> tuple[str, str] | None:
+    """A restore after the attempt began: what the run did since the backup is not in the ledger."""
+    later = [item for item in ledger.of_kind("ledger.restored") if item.seq > newest.seq]
+    if not later:
+        return None
+    return "unconfirmed", f"the ledger was restored at seq {later[0].seq}, what came after is lost"
 
 
 def living(claim: Record) -> tuple[str, str]:

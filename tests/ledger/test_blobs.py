@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import samples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ledger import disk
 from ledger.blobs import TEXT, BlobStore, named_blobs
 from ledger.digests import sha256
 from ledger.errors import EvidenceError, UsageError
@@ -139,3 +141,45 @@ def test_process_that_dies_leaves_no_half_blob(blobs, moment):
     data = b"x" * 100_000
     assert not blobs.has(sha256(data))
     assert blobs.read(blobs.put(data, TEXT).digest) == data
+
+
+def test_file_or_loop_where_a_folder_should_be_is_unsafe(blobs, tmp_path):
+    """Whatever stands on the way to a blob, opening it ends as a finding of ours."""
+    blob = blobs.put(b"abc", TEXT)
+    folder = blobs.path(blob.digest).parent
+    blobs.path(blob.digest).unlink()
+    folder.rmdir()
+    folder.write_bytes(b"no folder")
+    assert refusal(blobs.read, blob.digest) == "UNSAFE_PATH"
+    folder.unlink()
+    folder.symlink_to(folder.name)
+    assert refusal(blobs.check, blob.digest) == "UNSAFE_PATH"
+
+
+def test_system_s_refusal_is_one_clean_error(tmp_path):
+    """A blob folder that cannot be made or written is told with the path and a code, nothing raw."""
+    (tmp_path / "sha256").write_text("a file where the folder should be")
+    (tmp_path / "input").write_bytes(b"bytes")
+    store = BlobStore(tmp_path)
+    calls = (
+        lambda: store.put(b"bytes", "text/plain"),
+        lambda: store.put_file(tmp_path / "input", "text/plain"),
+    )
+    for call in calls:
+        with pytest.raises(UsageError) as caught:
+            call()
+        assert caught.value.code == "OS_REFUSED"
+        assert str(tmp_path) in caught.value.message
+
+
+def test_full_disk_has_a_code_of_its_own(tmp_path):
+    """No room and no quota are told apart from other refusals of the system."""
+    for number, code in (
+        (errno.ENOSPC, "DISK_FULL"),
+        (errno.EDQUOT, "DISK_FULL"),
+        (errno.EIO, "OS_REFUSED"),
+    ):
+        with pytest.raises(UsageError) as caught, disk.translated(tmp_path):
+            raise OSError(number, "Said By The System")
+        assert caught.value.code == code
+        assert caught.value.message == f"{tmp_path}: said by the system"

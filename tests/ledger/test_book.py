@@ -13,11 +13,14 @@ from pathlib import Path
 import pytest
 import samples
 from pysqlite3 import dbapi2 as sqlite
-from world import ORIGIN, WRITER_ROLES, SeqClock, World, clock_at, grown, key
+from world import ORIGIN, WRITER_ROLES, SeqClock, World, clock_at, grown, key, row_of
 
 from ledger import appending, highwater
+from ledger import record as record_module
+from ledger.blobs import JSON
 from ledger.book import BLOBS, DATABASE, INDEX, Draft, Ledger
 from ledger.errors import EvidenceError, UsageError
+from ledger.merkle import CompactRange
 from ledger.records.identity import NoteAdded
 from verifiers.verify import Options, verify
 
@@ -36,10 +39,11 @@ def usage(call, *arguments, **options) -> UsageError:
     return caught.value
 
 
-def check(folder, records: int) -> None:
+def check(folder, records: int, warnings: tuple[str, ...] = ()) -> None:
     """The verifier, told nothing, finds every record in order."""
     report = verify(folder, Options(workers=1))
-    assert (report.verdict, report.records, report.warnings) == ("verified", records, [])
+    codes = tuple(item.code for item in report.warnings)
+    assert (report.verdict, report.records, codes) == ("verified", records, warnings)
 
 
 def test_appending_gives_the_bytes_that_admission_gives(folder):
@@ -49,7 +53,7 @@ def test_appending_gives_the_bytes_that_admission_gives(folder):
         assert [record.id for record in ledger.records()] == [item.id for item in world.records]
         assert ledger.head() == (world.chain.size, world.chain.tree.root(), world.chain.last_id)
         assert ledger.state() == world.chain.state
-    check(folder, len(world.records))
+    check(folder, len(world.records), ("LEDGER_RESTORED",))
 
 
 def test_new_ledger_holds_its_creation_and_its_writer(ledger, folder):
@@ -68,6 +72,30 @@ def test_folder_that_is_not_empty_is_left_alone(tmp_path):
     error = usage(Ledger.create, tmp_path, **arguments, writer_roles=WRITER_ROLES, nonce="0" * 32)
     assert error.code == "LEDGER_EXISTS"
     assert [item.name for item in tmp_path.iterdir()] == ["letter"]
+
+
+def test_folder_that_cannot_be_made_is_told_with_a_code(tmp_path):
+    """A ledger below a file, which the system refuses, is one clean error."""
+    (tmp_path / "file").write_text("no folder")
+    error = usage(
+        Ledger.create,
+        tmp_path / "file" / "ledger",
+        origin=ORIGIN,
+        root_key=key("root"),
+        writer_key=key("writer"),
+        writer_roles=WRITER_ROLES,
+        nonce=f"{1:032x}",
+    )
+    assert error.code == "OS_REFUSED"
+
+
+def test_writer_waits_for_another_only_as_long_as_it_is_told(folder):
+    """A ledger that another process holds is `LEDGER_BUSY` after the caller's own patience."""
+    World().write(folder)
+    with reopen(folder) as holder, reopen(folder, busy_timeout_ms=1) as ledger:
+        with holder.store.transaction():
+            assert usage(ledger.append, "note.added", {"text": "?"}).code == "LEDGER_BUSY"
+        assert ledger.append("note.added", {"text": "now"}).seq == ledger.size - 1
 
 
 def test_no_ledger_is_the_caller_s_fault(tmp_path):
@@ -206,6 +234,16 @@ def test_prefix_of_several_records_is_refused(ledger):
         "with these keys, times and texts two ids begin alike; a new format needs new texts"
     )
     assert usage(ledger.get, twins[0]).code == "REF_AMBIGUOUS"
+
+
+def test_reader_finds_what_was_appended_after_it_opened(ledger, folder):
+    """An id that a reader meets further on is found by it too, and so is what names it."""
+    with Ledger.read(folder) as reader:
+        first = ledger.append("note.added", {"text": "later"})
+        second = ledger.append("note.added", {"text": "about it"}, {"about": [first.id]})
+        assert reader.find(second.id) == second
+        assert reader.get(first.id) == first
+        assert reader.referrers(first.id) == [second]
 
 
 def test_kinds_and_referrers_are_found_after_reopening(folder):
@@ -522,7 +560,62 @@ def test_high_water_that_cannot_be_written_takes_no_record_back(folder, tmp_path
         record = ledger.append("note.added", {"text": "kept"})
         assert ("HIGHWATER_LAGS", record.seq) in ledger.warnings
         assert ledger.at(record.seq) == record
-        (tmp_path / "state").unlink()
+        ledger.seal()
+        warned = len(ledger.warnings)
+    assert ledger.warnings[warned:] == [("HIGHWATER_LAGS", ledger._chain.size - 1)]
+    with pytest.raises(sqlite.ProgrammingError):
+        ledger.store._db.execute("SELECT 1")  # closed all the same
+
+
+def test_opening_while_another_process_appends_is_no_alarm(folder, tmp_path, monkeypatch):
+    """A high-water file that another writer brings forward during the opening is not a rollback."""
+    filled(folder)
+    read = highwater.read
+    with high_water(folder, tmp_path) as other:
+
+        def read_after_an_append(*arguments):
+            monkeypatch.setattr(highwater, "read", read)
+            other.append("note.added", {"text": "meanwhile"})
+            return read(*arguments)
+
+        monkeypatch.setattr(highwater, "read", read_after_an_append)
+        with high_water(folder, tmp_path) as ledger:
+            assert ledger.size == other.size
+
+
+def test_a_forged_snapshot_behind_the_mark_hides_no_rollback(folder, tmp_path):
+    """Padding up to the lost size, and a snapshot there that claims the lost tree, do not pass for the records."""
+    ids = filled(folder)
+    copy, state = tmp_path / "copy", tmp_path / "state"
+    shutil.copytree(folder, copy)
+    with high_water(folder, state) as ledger:
+        ledger.append("note.added", {"text": "lost"})
+        lost = CompactRange()
+        for record in ledger.records():
+            lost.append(bytes.fromhex(record.id[7:]))
+    with reopen(copy) as ledger:
+        ledger.append("note.added", {"text": "padding"})
+        kept = ledger.blobs.put(ledger.state().to_bytes(), JSON).model_dump()
+        tree = [item.hex() for item in lost.to_hashes()]
+        entry = record_module.build_entry(
+            ledger=ledger.origin,
+            seq=ledger.size,
+            prev=ledger.head()[2],
+            kind="snapshot.recorded",
+            schema=1,
+            time=clock_at(99),
+            actor=key("writer").id,
+            refs={},
+            body={"state": kept, "tree": tree},
+            statement=None,
+        )
+        forged = record_module.parse(entry, bytes(64))
+        with ledger.store.transaction():
+            ledger.store.append([row_of(forged)])
+    assert highwater.read(state, ids[0]).root == lost.root()
+    with pytest.raises(EvidenceError) as caught:
+        high_water(copy, state)
+    assert caught.value.code == "LEDGER_FORKED"
 
 
 def test_fork_is_refused_to_a_writer(folder, tmp_path):

@@ -140,6 +140,38 @@ def test_writing_refuses(value, wrapped):
     assert caught.value.code == "NOT_CANONICAL"
 
 
+JSON_LIKE = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(st.characters())
+    | st.binary(),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.text(max_size=3) | st.integers(), inner, max_size=4)
+        | st.tuples(inner)
+    ),
+    max_leaves=12,
+)
+
+
+@given(JSON_LIKE)
+def test_the_fast_look_at_a_value_accepts_nothing_that_the_definition_refuses(value):
+    """What is encoded without a look at each item is in the profile, and has the bytes that it would have had."""
+    fast = canonical._encode_plain(value)
+    if fast is None:
+        return
+    canonical._check(value, "$", 0)
+    assert fast == orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+
+
+def test_the_fast_look_is_taken_by_an_ordinary_record():
+    """Objects, arrays, texts of any script and integers up to the bounds need no second look."""
+    value = {"a": [1, -(2**53) + 1, {"b": "ä"}], "c": None, "d": True, "e": {}}
+    assert canonical._encode_plain(value) == rfc8785.dumps(value)
+
+
 def test_writing_refuses_a_value_that_contains_itself():
     """A cyclic value ends at the depth limit with the ordinary error."""
     value: list[object] = []

@@ -79,8 +79,8 @@ def future_seq(world: World, draft: Draft) -> None:
 
 
 def revoke_twice(world: World, draft: Draft) -> None:
-    """Revoke the key before the draft does."""
-    world.add("key.revoked", key=draft.body["key"])
+    """Revoke the key before the draft does, from as early a seq."""
+    world.add("key.revoked", key=draft.body["key"], from_seq=draft.body["from_seq"])
 
 
 def rotate_to_enrolled(world: World, draft: Draft) -> None:
@@ -464,6 +464,15 @@ def older_policy(world, draft):
     world.add("policy.declared", seeds=9)
 
 
+def on_suspect_evidence(world: World, draft: Draft) -> None:
+    """Take the writer's key back from the checkpoint on, and let another judge write the draft."""
+    world.enroll("writer2", ["judge"])
+    start = world.need("checkpoint.published").seq
+    body = samples.body("key.revoked", key=key("writer").id, from_seq=start)
+    world.admit(Draft("key.revoked", body, stater="root"))
+    draft.writer = "writer2"
+
+
 REFUSALS = [
     # keys, root, snapshots, restores
     Refusal("K1", "weak key", "key.enrolled", bodied(public_key=WEAK), "WEAK_KEY"),
@@ -502,7 +511,7 @@ REFUSALS = [
     Refusal("K3", "not the root", "root.rotated", bodied(old_key=key("writer").id), "ROOT_WRONG"),
     Refusal("K3", "weak key", "root.rotated", bodied(new_public=WEAK), "WEAK_KEY"),
     Refusal("K3", "other id", "root.rotated", bodied(new_key=key("else").id), "KEY_ID_WRONG"),
-    Refusal("K3", "enrolled key", "root.rotated", rotate_to_enrolled, "KEY_ID_WRONG"),
+    Refusal("K3", "enrolled key", "root.rotated", rotate_to_enrolled, "KEY_TWICE"),
     Refusal("K3", "not accepted", "root.rotated", bodied(acceptance="0" * 128), "ROOT_WRONG"),
     Refusal("K3", "accepted elsewhere", "root.rotated", rotation_elsewhere, "ROOT_WRONG"),
     Refusal("K3", "acceptance replayed", "root.rotated", rotation_replayed, "ROOT_WRONG"),
@@ -565,26 +574,26 @@ REFUSALS = [
     Refusal("R2", "superseded", "run.resumed", resumed_superseded, "CHECKPOINT_SUPERSEDED"),
     Refusal("R2", "state not whole", "run.resumed", resumed_incomplete, "STATE_INCOMPLETE"),
     Refusal("R2", "heir went on", "run.resumed", resumed_after_heir, "HEIR_EXISTS"),
-    Refusal("R5", "second heir", "run.launched", heir_launched, "HEIR_EXISTS"),
-    Refusal("R6", "elsewhere", "checkpoint.restored", not_newest, "CHECKPOINT_OTHER_UPDATE"),
+    Refusal("R6", "second heir", "run.launched", heir_launched, "HEIR_EXISTS"),
+    Refusal("R7", "elsewhere", "checkpoint.restored", not_newest, "CHECKPOINT_OTHER_UPDATE"),
     Refusal(
-        "R6",
+        "R7",
         "weights of no plan",
         "checkpoint.restored",
         bodied(mode="weights"),
         "CHECKPOINT_OTHER_UPDATE",
     ),
-    Refusal("R6", "state", "checkpoint.restored", bodied(state=samples.weights(7)), "STATE_BROKEN"),
+    Refusal("R7", "state", "checkpoint.restored", bodied(state=samples.weights(7)), "STATE_BROKEN"),
     Refusal(
-        "R6",
+        "R7",
         "part",
         "checkpoint.restored",
         bodied(digests={"x": samples.digest("x")}),
         "STATE_DIFFERS",
     ),
-    Refusal("R6", "no fork", "checkpoint.restored", bodied(fork=True), "PLAN_START"),
+    Refusal("R7", "no fork", "checkpoint.restored", bodied(fork=True), "PLAN_START"),
     Refusal("R3", "stop", "run.stop_requested", after_end, "RUN_NOT_OPEN"),
-    Refusal("R3", "reconcile", "run.reconciled", after_end, "RUN_NOT_OPEN"),
+    Refusal("R5", "ended", "run.reconciled", after_end, "RUN_NOT_OPEN"),
     Refusal("R3", "group", "rollout.group", after_end, "RUN_NOT_OPEN"),
     Refusal("R3", "rejected group", "rollout.rejected", after_end, "RUN_NOT_OPEN"),
     Refusal("R3", "batch", "batch.built", after_end, "RUN_NOT_OPEN"),
@@ -708,6 +717,10 @@ REFUSALS = [
     ),
     Refusal("G5", "policy left out", "promotion.refused", policy_left_out, "POLICY_OTHER"),
     Refusal("G5", "an older policy", "promotion.refused", older_policy, "POLICY_OTHER"),
+    *(
+        Refusal("G6", kind, kind, on_suspect_evidence, "EVIDENCE_SUSPECT")
+        for kind in ("gate.decided", "promotion.approved", "promotion.granted")
+    ),
 ]
 
 
@@ -924,15 +937,73 @@ def test_run_goes_on_from_its_checkpoint_with_its_counters():
     assert run.last_state == samples.weights(1)["value"]
 
 
-def test_restore_leaves_no_batch_waiting():
-    """After a restore no batch built before it can be acknowledged: its execution is unconfirmed."""
+OF_AN_OPEN_RUN = [
+    "run.stop_requested",
+    "run.ended",
+    "rollout.group",
+    "rollout.rejected",
+    "batch.built",
+    "update.acknowledged",
+    "checkpoint.published",
+    "checkpoint.restored",
+    "operation.intended",
+]
+
+
+@pytest.mark.parametrize("kind", OF_AN_OPEN_RUN)
+def test_nothing_more_of_a_run_is_recorded_after_a_restore(kind):
+    """A run that was open at a restore is unconfirmed: what would have been its next record is refused."""
     world = World()
-    batch = world.add("batch.built")
+    draft = world.draft(kind)
     world.add("ledger.restored")
-    refs = {"run": str(batch.ref("run")), "batch": [batch.id]}
+    assert refused_code(world, draft) == "RUN_NOT_OPEN"
+
+
+def refused_code(world, draft):
+    """The code with which a draft is refused."""
     with pytest.raises(EvidenceError) as caught:
-        world.admit(Draft("update.acknowledged", samples.body("update.acknowledged"), refs))
-    assert caught.value.code == "BATCH_ALREADY_ACKNOWLEDGED"
+        world.admit(draft)
+    return caught.value.code
+
+
+def unconfirmed_run(world):
+    """A run that was open when the ledger was restored, with one checkpoint."""
+    checkpoint = world.add("checkpoint.published")
+    world.add("ledger.restored")
+    return str(checkpoint.ref("run")), checkpoint
+
+
+def reconciled(run_id, found):
+    """A reconciliation of a run."""
+    return Draft("run.reconciled", samples.body("run.reconciled", found=found), {"run": run_id})
+
+
+def test_an_unconfirmed_run_goes_on_only_once_it_was_found_dead():
+    """It is neither resumed nor twinned while unconfirmed; found alive changes nothing, found dead ends it."""
+    world = World()
+    run_id, checkpoint = unconfirmed_run(world)
+    refs = {"run": run_id, "checkpoint": checkpoint.id}
+    resume = Draft("run.resumed", samples.body("run.resumed", from_update=1), refs)
+    twin = world.draft("plan.prepared")
+    twin.body["settings_digest"] = world.chain.state.runs[run_id].twin
+    for found in ("alive", "unreachable"):
+        world.admit(reconciled(run_id, found))
+        assert world.chain.state.runs[run_id].status == "unconfirmed"
+        resume.statement = None
+        assert refused_code(world, resume) == "RUN_STILL_OPEN"
+        assert refused_code(world, twin) == "TWIN_UNCONFIRMED"
+    world.admit(reconciled(run_id, "dead"))
+    assert world.chain.state.runs[run_id].status == "ended"
+    world.admit(resume)
+    assert world.live_run()[0].id == run_id
+
+
+def test_a_restore_leaves_ended_runs_ended():
+    """Only runs that were open at the restore become unconfirmed."""
+    world = World()
+    ended = str(world.add("run.ended").ref("run"))
+    world.add("ledger.restored")
+    assert world.chain.state.runs[ended].status == "ended"
 
 
 def test_reconciliation_that_found_the_run_alive_leaves_it_open():

@@ -5,6 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -317,6 +320,32 @@ def test_key_file_is_never_overwritten(tmp_path):
     assert caught.value.code == "KEY_FILE_EXISTS"
     assert path.read_bytes() == b"precious"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_of_many_who_save_at_once_one_wins(tmp_path):
+    """Many keys saved to one path at the same moment leave one whole file, its writer's, and nothing beside it."""
+    path, keys = tmp_path / "writer.pem", [PrivateKey.from_seed(bytes([n]) * 32) for n in range(16)]
+    gate = threading.Barrier(len(keys))
+
+    def save(key):
+        gate.wait()
+        try:
+            key.save(path)
+        except UsageError as error:
+            return error.code
+        return key.id
+
+    with ThreadPoolExecutor(len(keys)) as pool:
+        ends = list(pool.map(save, keys))
+    assert ends.count("KEY_FILE_EXISTS") == len(keys) - 1
+    assert PrivateKey.load(path).id in ends
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_private_key_is_not_pickled():
+    """No library that pickles what it is given carries a secret to another process."""
+    with pytest.raises(TypeError):
+        pickle.dumps(KEY)
 
 
 @pytest.mark.parametrize("given", [None, b"", b"wrong-secret", b"x" * 2000])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import subprocess
 import sys
@@ -232,3 +233,47 @@ def test_killed_writer_leaves_a_whole_file_and_no_lock(tmp_path, after_heads):
     highwater.write(tmp_path, HighWater(LEDGER, 5000, bytes(32), LEDGER))
     assert highwater.read(tmp_path, LEDGER).size == 5000
     assert {item.suffix for item in tmp_path.iterdir()} == {".json", ".lock"}
+
+
+def test_file_is_lowered_from_exactly_what_was_seen(tmp_path):
+    """The head that the caller saw is replaced by a lower one, and from then on the file goes forward again."""
+    highwater.write(tmp_path, mark(9))
+    assert highwater.lower(tmp_path, mark(9), mark(4))
+    assert highwater.read(tmp_path, LEDGER) == mark(4)
+    highwater.write(tmp_path, mark(6))
+    assert highwater.read(tmp_path, LEDGER) == mark(6)
+
+
+FORKED = HighWater(LEDGER, 9, root_at(3), OTHER)
+
+
+@pytest.mark.parametrize(
+    "now", [mark(10), mark(8), FORKED, None], ids=["on", "back", "fork", "none"]
+)
+def test_file_that_somebody_else_changed_is_not_lowered(tmp_path, now):
+    """A head other than the one seen stays, whatever it is; no file is made where there is none."""
+    if now is not None:
+        highwater.write(tmp_path, now)
+    assert not highwater.lower(tmp_path, mark(9), mark(4))
+    assert highwater.read(tmp_path, LEDGER) == now
+
+
+def test_file_is_not_lowered_to_another_ledgers_head(tmp_path):
+    """Two ledgers never share a file."""
+    highwater.write(tmp_path, mark(9))
+    other = HighWater(OTHER, 4, root_at(4), OTHER)
+    refusal("HIGHWATER_INVALID", highwater.lower, tmp_path, mark(9), other)
+    assert highwater.read(tmp_path, LEDGER) == mark(9)
+
+
+def test_lock_that_stays_held_is_not_waited_for_for_ever(tmp_path, monkeypatch):
+    """A process that was stopped with the lock makes a write fail as a busy file does, not hang."""
+    monkeypatch.setattr(highwater, "_LOCK_TRIES", 1)
+    highwater.write(tmp_path, mark(3))
+    with highwater.path_of(tmp_path, LEDGER).with_suffix(".lock").open("r+") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(BlockingIOError):
+            highwater.write(tmp_path, mark(4))
+    assert highwater.read(tmp_path, LEDGER) == mark(3)
+    highwater.write(tmp_path, mark(4))
+    assert highwater.read(tmp_path, LEDGER) == mark(4)

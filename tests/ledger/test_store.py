@@ -14,7 +14,7 @@ from world import World, key, row_of
 from ledger import book
 from ledger.book import DATABASE, Ledger
 from ledger.errors import EvidenceError, UsageError
-from ledger.store import sqlite as store
+from ledger.store import connection as store
 from ledger.store.sqlite import SqliteStore
 from verifiers.verify import Options, verify
 
@@ -68,7 +68,7 @@ def test_guards_refuse(database, statement):
 def test_pragmas_are_as_asked(database):
     """Each setting that durability and safety rest on is read back from the connection."""
     opened = SqliteStore.open_writer(database)
-    for name, value in store._PRAGMAS.items():
+    for name, value in store.PRAGMAS.items():
         assert opened._db.execute(f"PRAGMA {name}").fetchone()[0] == value, name
     opened.close()
     reader = SqliteStore.open_reader(database)
@@ -79,7 +79,7 @@ def test_pragmas_are_as_asked(database):
 
 def test_pragma_that_does_not_take_is_refused(tmp_path, monkeypatch):
     """SQLite ignores a pragma that it does not know; we do not."""
-    monkeypatch.setitem(store._PRAGMAS, "no_such_pragma", 1)
+    monkeypatch.setitem(store.PRAGMAS, "no_such_pragma", 1)
     with pytest.raises(UsageError) as caught:
         SqliteStore.create(tmp_path / "x.sqlite")
     assert caught.value.code == "SQLITE_UNSAFE"
@@ -206,7 +206,7 @@ REMOVED = {
         """UPDATE records SET entry = CASE seq WHEN 3 THEN (SELECT entry FROM records WHERE seq = 4)
         ELSE (SELECT entry FROM records WHERE seq = 3) END WHERE seq IN (3, 4)""",
         "SEQ_GAP",
-        4,
+        3,
     ),
     "a row far away": ("UPDATE records SET seq = 4000000000 WHERE seq = 6", "SEQ_GAP", 4000000000),
     "a row below zero": ("UPDATE records SET seq = -4 WHERE seq = 0", "SEQ_GAP", -4),
@@ -403,3 +403,104 @@ def test_folder_that_cannot_be_written_is_read_and_left_alone(indexed):
             if path.is_dir():
                 path.chmod(0o755)
         shutil.rmtree(base)
+
+
+def spread(folder: Path) -> tuple[Path, list[int]]:
+    """A ledger over several pages, and where the pages begin that hold its records."""
+    world = World()
+    for number in range(40):
+        world.add("note.added", text=f"note {number}")
+    database = world.write(folder) / DATABASE
+    data = database.read_bytes()
+    starts = range(store.PAGE_BYTES, len(data), store.PAGE_BYTES)
+    leaves = [start for start in starts if data[start] == 0x0D and b"note 3" in data[start:][:8192]]
+    return database, leaves
+
+
+def test_damaged_tree_that_gives_rows_twice_ends(folder):
+    """A page of rows in another's place is a finding where rows were due, not a reading without end."""
+    database, leaves = spread(folder)
+    data = bytearray(database.read_bytes())
+    first, second = leaves[0], leaves[1]
+    data[second : second + store.PAGE_BYTES] = data[first : first + store.PAGE_BYTES]
+    database.write_bytes(data)
+    reader = SqliteStore.open_reader(database)
+    with pytest.raises(EvidenceError) as caught:
+        list(reader.rows(0, 40))
+    reader.close()
+    assert caught.value.code == "LEDGER_UNREADABLE"
+    report = verify(folder, Options(workers=1))
+    assert [item.code for item in report.wrong] == ["LEDGER_UNREADABLE"]
+    assert report.wrong[0].seq == report.records > 0
+
+
+def test_page_that_cannot_be_read_hides_nothing_before_it(folder):
+    """A bad signature in a page before the damage is the first finding, though both lie in one stretch of rows."""
+    database, leaves = spread(folder)
+    triggers = [
+        text
+        for (kind, _), text in store.expected_objects("schema.sql").items()
+        if kind == "trigger"
+    ]
+    names = [name for (kind, name) in store.expected_objects("schema.sql") if kind == "trigger"]
+    change = "UPDATE records SET signature = zeroblob(64) WHERE seq = 3"
+    raw(database, *(f"DROP TRIGGER {name}" for name in names), change, *triggers)
+    data = bytearray(database.read_bytes())
+    data[leaves[-1] : leaves[-1] + 64] = b"\xff" * 64
+    database.write_bytes(data)
+    codes = [(item.code, item.seq) for item in verify(folder, Options(workers=1)).wrong]
+    assert codes == [("SIGNATURE_INVALID", 3)]
+
+
+def test_ledger_whose_rows_are_all_below_zero_is_wrong(database, folder):
+    """Rows that were renumbered below zero are not no rows: the first is named."""
+    raw(database, "DROP TRIGGER records_no_update", "UPDATE records SET seq = -seq - 1")
+    report = verify(folder, Options(workers=1))
+    assert [(item.code, item.seq, item.expected) for item in report.wrong] == [("SEQ_GAP", -7, "0")]
+
+
+def test_reading_leaves_no_file_beside_the_database(database):
+    """Whoever only reads a ledger leaves its folder as it was, byte for byte."""
+    before = {path: path.read_bytes() for path in database.parent.iterdir() if path.is_file()}
+    for _ in range(2):
+        reader = SqliteStore.open_reader(database)
+        assert len(list(reader.rows())) == 7
+        reader.close()
+    after = {path: path.read_bytes() for path in database.parent.iterdir() if path.is_file()}
+    assert after == before
+
+
+def test_a_reader_and_a_writer_do_not_harm_one_another(database):
+    """A reader that came first sees what a writer adds, and whoever closes last leaves every record."""
+    reader = SqliteStore.open_reader(database)
+    assert reader.tail()[0] == 7
+    writer = Ledger.open(database.parent, key=key("writer"))
+    made = writer.append("note.added", {"text": "more", "tags": []})
+    assert reader.row(made.seq)[3] == made.entry
+    writer.close()
+    assert reader.row(made.seq)[3] == made.entry
+    reader.close()
+    assert not list(database.parent.glob("*-wal"))
+    again = SqliteStore.open_reader(database)
+    assert again.tail()[0] == 8
+    again.close()
+
+
+def test_a_reader_cannot_write(database):
+    """The connection of a reader refuses every change, although the file could be written."""
+    reader = SqliteStore.open_reader(database)
+    with pytest.raises(UsageError) as caught:
+        reader.put_seal(7, b"x")
+    assert caught.value.code == "LEDGER_READ_ONLY"
+    reader.close()
+
+
+def test_damage_quoted_in_the_library_s_message_is_no_raw_error(database, folder):
+    """SQLite quotes the damaged text, whatever its bytes; where they are no Unicode the finding is still ours."""
+    text = b"CREATE TAB\xcc (x)".hex()
+    raw(
+        database,
+        "PRAGMA writable_schema = ON",
+        f"UPDATE sqlite_master SET sql = CAST(x'{text}' AS TEXT) WHERE name = 'seals'",
+    )
+    assert [item.code for item in verify(folder, Options(workers=1)).wrong] == ["LEDGER_UNREADABLE"]

@@ -116,6 +116,20 @@ def test_stale_index_is_a_warning(folder, tmp_path):
     assert (report.verdict, codes(report.warnings)) == ("verified", ["INDEX_STALE"])
 
 
+def test_index_of_records_appended_meanwhile_is_not_stale(world, folder):
+    """Records that a writer appends and indexes during the verification are no fault of the index."""
+    world.write(folder)
+
+    def append(stage: str, done: int, total: int) -> None:
+        if stage == "blobs" and done == total - 1:
+            with Ledger.open(folder, key=key("writer")) as ledger:
+                ledger.append("note.added", {"text": "meanwhile"})
+
+    report = checked(folder, level="blobs", progress=append)
+    assert report.records == world.chain.size
+    assert "INDEX_STALE" not in codes(report.warnings)
+
+
 def test_absent_blob_makes_it_incomplete_and_changed_bytes_make_it_wrong(world, folder):
     """At level blobs every blob is re-hashed; absent is another verdict than wrong."""
     world.write(folder)
@@ -211,7 +225,7 @@ def test_a_pipe_beside_the_records_holds_nobody(folder, name):
     os.mkfifo(folder / name)
     report = checked(folder)
     if name == INDEX:
-        assert codes(report.warnings) == ["INDEX_STALE"]
+        assert codes(report.warnings) == ["LEDGER_RESTORED", "INDEX_STALE"]
     else:
         assert codes(report.wrong) == ["UNSAFE_PATH"]
 
@@ -252,3 +266,31 @@ def test_a_root_key_that_handed_over_is_said(folder):
     assert codes(report.warnings) == ["ROOT_ROTATED"]
     new = world.chain.state.root_key
     assert checked(folder, pinned_roots=frozenset([new])).warnings == []
+
+
+FALSIFIED = {
+    "a link to nowhere": None,
+    "no last id": "UPDATE indexed SET last_id = NULL",
+    "an end before the beginning": "UPDATE indexed SET size = -3",
+    "nothing said to be in it": "UPDATE indexed SET size = 0",
+    "a text that is no Unicode": "UPDATE sqlite_master SET sql = CAST(x'435245415445205441cc' AS TEXT)",
+}
+
+
+@pytest.mark.parametrize("statement", FALSIFIED.values(), ids=FALSIFIED.keys())
+@pytest.mark.parametrize("level", ["records", "blobs"])
+def test_falsified_index_is_said_and_changes_no_verdict(folder, level, statement):
+    """However the derived file is falsified at its end or as a whole, it is a warning, also at level records."""
+    World(staffed=False).replay(folder).close()
+    if statement is None:
+        (folder / INDEX).unlink()
+        (folder / INDEX).symlink_to("nowhere")
+    else:
+        db = sqlite.connect(str(folder / INDEX), isolation_level=None)
+        db.execute("PRAGMA writable_schema = ON")
+        db.execute(statement)
+        db.close()
+    report = checked(folder, level=level)
+    assert (report.verdict, codes(report.warnings)) == ("verified", ["INDEX_STALE"])
+    with Ledger.read(folder) as ledger:
+        assert len(ledger.of_kind("ledger.created")) == 1

@@ -250,6 +250,33 @@ def after_end(world: World, _: Draft) -> None:
     world.add("run.ended")
 
 
+def after_restore(world: World, _: Draft) -> None:
+    """The ledger was restored while the run was open."""
+    world.add("ledger.restored")
+
+
+def resumed_unconfirmed(world: World, draft: Draft) -> None:
+    """A run that was open at a restore goes on before anybody found it dead."""
+    draft.refs = {"run": world.add("run.launched").id}
+    world.add("ledger.restored")
+
+
+def reconciled() -> Scenario:
+    """A run that was open at a restore is found dead and goes on from its checkpoint."""
+    world = World()
+    checkpoint = world.add("checkpoint.published")
+    world.add("ledger.restored")
+    refs: dict[str, Any] = {"run": str(checkpoint.ref("run"))}
+    for found in ("unreachable", "dead"):
+        body = samples.body("run.reconciled", found=found)
+        world.admit(Draft("run.reconciled", body, refs))
+    resumed = samples.body("run.resumed", from_update=1)
+    world.admit(Draft("run.resumed", resumed, {**refs, "checkpoint": checkpoint.id}))
+    world.add("update.acknowledged")
+    comment = "a run open at a restore is unconfirmed, found dead, and goes on from its checkpoint"
+    return Scenario(VERIFIED, comment, rows(world))
+
+
 def rewarded(**settings: Any) -> Change:
     """A reinforcement plan that is in order but for the settings given."""
 
@@ -442,6 +469,28 @@ def clock_back() -> Scenario:
     return Scenario(VERIFIED, comment, rows(world), warnings=["CLOCK_BACKWARDS"])
 
 
+def lose_writer(world: World) -> None:
+    """Revoke the writer's key from the checkpoint on."""
+    world.enroll("writer2", ["judge"])
+    start = world.need("checkpoint.published").seq
+    body = samples.body("key.revoked", key=key("writer").id, from_seq=start)
+    world.admit(Draft("key.revoked", body, stater="root"))
+
+
+def on_suspect(world: World, draft: Draft) -> None:
+    """Let another judge write the draft after the writer's key was taken back."""
+    lose_writer(world)
+    draft.writer = "writer2"
+
+
+def reaching_back() -> Scenario:
+    """A promotion that a later revocation makes void; the chain stays in order."""
+    world = World()
+    world.need("promotion.granted")
+    lose_writer(world)
+    return Scenario(VERIFIED, "a revocation that makes a promotion void", rows(world))
+
+
 VALID: dict[str, Recipe] = {
     "beginning": good("record 0 and the enrolment of five keys"),
     "data": good("source, dataset, split, audit and a reviewer's acceptance", "leakage.accepted"),
@@ -463,7 +512,9 @@ VALID: dict[str, Recipe] = {
     "operations": good("a provider's call, intended and settled", "operation.settled"),
     "rotation": good("a new root key accepts its office", "root.rotated"),
     "revocation": good("a key that no longer counts", "key.revoked"),
+    "revocation-reaching-back": reaching_back,
     "restore": good("the ledger goes on from a backup", "ledger.restored"),
+    "reconciled-run": reconciled,
     "sealed": good("a snapshot and a seal over the head after it", "policy.declared", seal=True),
     "clock-backwards": clock_back,
 }
@@ -739,6 +790,18 @@ INVALID: dict[str, Recipe] = {
         put(seen={"size": 9999, "root": samples.ZERO}),
     ),
     "run-ended": spoiled("RUN_NOT_OPEN", "batch.built", "a batch after the end", after_end),
+    "run-unconfirmed": spoiled(
+        "RUN_NOT_OPEN", "batch.built", "a batch after the ledger was restored", after_restore
+    ),
+    "run-unconfirmed-resumed": spoiled(
+        "RUN_STILL_OPEN", "run.resumed", "an unconfirmed run is not resumed", resumed_unconfirmed
+    ),
+    "restore-fork": spoiled(
+        "RESTORE_WRONG",
+        "ledger.restored",
+        "the head named is not beyond what is left: another history, not a loss",
+        put(high_water={"size": 6, "root": samples.ZERO}),
+    ),
     "run-still-open": spoiled(
         "RUN_STILL_OPEN", "run.resumed", "a live run is not resumed", resume_live
     ),
@@ -858,6 +921,24 @@ INVALID: dict[str, Recipe] = {
     ),
     "gate-wrong": spoiled(
         "GATE_WRONG", "gate.decided", "no line fails and the gate does", put(passed=False)
+    ),
+    "gate-on-suspect": spoiled(
+        "EVIDENCE_SUSPECT",
+        "gate.decided",
+        "a gate passes on a checkpoint whose writer's key was revoked from before it",
+        on_suspect,
+    ),
+    "approval-on-suspect": spoiled(
+        "EVIDENCE_SUSPECT",
+        "promotion.approved",
+        "a reviewer approves what rests on a suspect checkpoint",
+        on_suspect,
+    ),
+    "promotion-on-suspect": spoiled(
+        "EVIDENCE_SUSPECT",
+        "promotion.granted",
+        "a promotion rests on a suspect checkpoint",
+        on_suspect,
     ),
     "gate-failed": spoiled("GATE_FAILED", "promotion.granted", "the gate said no", failed_gate),
     "reviewer-other": spoiled(

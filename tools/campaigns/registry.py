@@ -38,5 +38,60 @@ CAMPAIGNS = {
             "campaigns.sft_kill",
             "supervised runs killed at random moments end in the bytes of the undisturbed run",
         ),
+        Campaign(
+            "tamper-file",
+            "campaigns.tamper_file",
+            "changed files of a ledger are refused or change no row, and nothing hangs or escapes raw",
+        ),
+        Campaign(
+            "keys",
+            "campaigns.keys",
+            "crafted keys and signatures are judged by one strict rule, and libsodium by how much it differs",
+        ),
+        Campaign(
+            "offices",
+            "campaigns.offices",
+            "whoever enrols, revokes, rotates, writes or states out of turn is refused by the right code",
+        ),
+        Campaign(
+            "suspects",
+            "campaigns.suspects",
+            "what a revocation reaches back to, and what it voids, is what brute force finds",
+        ),
+        Campaign(
+            "rollback",
+            "campaigns.rollback",
+            "older copies, cut tails and other histories are noticed, a restore by root goes on, no false alarm",
+        ),
+        Campaign(
+            "crash-kill",
+            "campaigns.crash_kill",
+            "kill -9 of any of four appending processes loses nothing acknowledged and leaves nothing half there",
+        ),
+        Campaign(
+            "crash-wal",
+            "campaigns.crash_wal",
+            "a write-ahead log cut or overwritten anywhere leaves a prefix, and a lost tail is told",
+        ),
+        Campaign(
+            "crash-faults",
+            "campaigns.crash_faults",
+            "a system call that fails is one clean error or a warning, and loses nothing acknowledged",
+        ),
+        Campaign(
+            "crash-readers",
+            "campaigns.crash_readers",
+            "readers see a whole prefix while others append, and never stop a writer",
+        ),
+        Campaign(
+            "hostile",
+            "campaigns.hostile",
+            "crafted files and words end in one clear error, bounded, with nothing left behind",
+        ),
+        Campaign(
+            "fuzz",
+            "campaigns.fuzz",
+            "no bytes make a parser raise, hang or grow; what is read is written back the same",
+        ),
     )
 }

@@ -23,6 +23,7 @@ PARSER = "rows/1"
 MAX_LINE_BYTES = 1 << 20
 MAX_DEPTH = 16
 MAX_ID_CHARS = 200
+MAX_REJECTS = 200_000
 
 REASONS: dict[str, str] = {
     "too_large": f"the line is longer than {MAX_LINE_BYTES} bytes",
@@ -49,6 +50,7 @@ REASONS: dict[str, str] = {
     "duplicate_row": "an earlier row is the same, byte for byte",
 }
 
+_MARK = b"\xef\xbb\xbf"
 _TRAINING_ROLES = ("train", "training")
 _SHARED = {"id", "kind", "messages", "family", "metadata", "review", "split", "role"}
 _NEEDED: dict[str, dict[str, type]] = {
@@ -77,15 +79,20 @@ class Accepted:
 
 @dataclass(frozen=True)
 class Rejected:
-    """A line that was rejected: its number (from 1), a key of `REASONS`, and what exactly is wrong."""
+    """A line that was rejected: its number (from 1), a key of `REASONS`, and what exactly is wrong.
+
+    `source` is the place of its file among the data set's sources, from 0; None where there is only one.
+    """
 
     line: int
     code: str
     message: str
+    source: int | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The reject as one line of a rejects blob."""
-        return {"line": self.line, "code": self.code, "message": self.message}
+        place = {} if self.source is None else {"source": self.source}
+        return {**place, "line": self.line, "code": self.code, "message": self.message}
 
 
 @dataclass
@@ -112,12 +119,68 @@ def parse_rows(chunks: Iterable[bytes]) -> ParsedRows:
     """All rows and rejects of JSON lines, handed over in chunks of any size.
 
     `duplicates` counts accepted rows that an earlier one equals in everything but its id.
+
+    Raises:
+        EvidenceError: `TOO_LARGE`, more lines are rejected than anybody would look at: it is another sort of file.
     """
+    return _collected(iterate_rows(chunks))
+
+
+def parse_sources(contents: Iterable[bytes], *, several: bool) -> ParsedRows:
+    """All rows and rejects of a data set's files, each counting its own lines; ids and rows are unique over all of them.
+
+    Args:
+        contents: the bytes of each file; a mark of UTF-8 before its first line is no part of that line.
+        several: whether there is more than one, so that a reject has to say which file it is in.
+
+    Raises:
+        EvidenceError: `TOO_LARGE`, see `parse_rows`.
+    """
+    return _collected(_iterate_sources(contents, several=several))
+
+
+def iterate_rows(
+    chunks: Iterable[bytes],
+    ids: set[str] | None = None,
+    digests: set[str] | None = None,
+    source: int | None = None,
+) -> Iterator[Accepted | Rejected]:
+    """One verdict a physical line, in file order; memory holds ids and digests only.
+
+    Args:
+        chunks: the file, in chunks of any size.
+        ids: ids that are taken; grows.
+        digests: digests of rows that are there; grows.
+        source: which file it is, for rejects.
+    """
+    ids = set() if ids is None else ids
+    digests = set() if digests is None else digests
+    for number, line in _lines(chunks):
+        try:
+            row = _row(line)
+            digest = _new_digest(row, ids, digests)
+        except Refused as refused:
+            yield Rejected(number, refused.reason, refused.message, source)
+        else:
+            yield Accepted(number, row, digest)
+
+
+def _iterate_sources(contents: Iterable[bytes], *, several: bool) -> Iterator[Accepted | Rejected]:
+    ids: set[str] = set()
+    digests: set[str] = set()
+    for place, content in enumerate(contents):
+        plain = content.removeprefix(_MARK)
+        yield from iterate_rows([plain], ids, digests, place if several else None)
+
+
+def _collected(verdicts: Iterable[Accepted | Rejected]) -> ParsedRows:
     parsed = ParsedRows()
     contents: set[str] = set()
-    for found in iterate_rows(chunks):
+    for found in verdicts:
         if isinstance(found, Rejected):
             parsed.rejects.append(found)
+            if len(parsed.rejects) > MAX_REJECTS:
+                raise EvidenceError("TOO_LARGE", f"more than {MAX_REJECTS} lines were rejected")
             continue
         content = content_digest(found.row)
         parsed.duplicates += content in contents
@@ -125,20 +188,6 @@ def parse_rows(chunks: Iterable[bytes]) -> ParsedRows:
         parsed.rows.append(found.row)
         parsed.digests.append(found.digest)
     return parsed
-
-
-def iterate_rows(chunks: Iterable[bytes]) -> Iterator[Accepted | Rejected]:
-    """One verdict a physical line, in file order; memory holds ids and digests only."""
-    ids: set[str] = set()
-    digests: set[str] = set()
-    for number, line in _lines(chunks):
-        try:
-            row = _row(line)
-            digest = _new_digest(row, ids, digests)
-        except Refused as refused:
-            yield Rejected(number, refused.reason, refused.message)
-        else:
-            yield Accepted(number, row, digest)
 
 
 def declares_held_out(row: dict[str, Any]) -> bool:

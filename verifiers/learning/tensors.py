@@ -17,15 +17,18 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from ledger import canonical
 from ledger.digests import CHUNK_BYTES, PREFIX
 from ledger.errors import EvidenceError
+from verifiers.data.json_text import loads_unique
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 MAX_HEADER_BYTES = 8 << 20
 """Enough for 50,000 tensors; the header of a file that claims more is not read."""
+
+MAX_DIMENSIONS = 64
+MAX_SIZE = 2**63 - 1
 
 WIDTH_BYTES = {
     "BOOL": 1,
@@ -82,8 +85,11 @@ class StateDigest:
             length: how many bytes that is.
 
         Raises:
-            EvidenceError: `TENSORS_INVALID`, the name is not later than the last.
+            EvidenceError: `TENSORS_INVALID`, the name is not later than the last, or holds a null or line feed.
         """
+        if "\0" in name or "\n" in name:
+            # the digest's own separators: with them two sets of tensors could have one digest
+            raise EvidenceError("TENSORS_INVALID", f"tensor name {name[:80]!r} holds a separator")
         if name <= self._last:
             raise EvidenceError(
                 "TENSORS_INVALID", f"tensor {name} does not come after {self._last}"
@@ -112,11 +118,11 @@ def read_header(stream: BinaryIO) -> list[TensorEntry]:
             "TENSORS_INVALID", f"the header claims {length} bytes, over {MAX_HEADER_BYTES}"
         )
     try:
-        header = canonical.loads(_exactly(stream, length), max_depth=4)
+        header = loads_unique(_exactly(stream, length), max_depth=4)
     except EvidenceError as error:
-        if error.code != "NOT_CANONICAL":
+        if error.code == "TENSORS_INVALID":
             raise
-        raise EvidenceError("TENSORS_INVALID", f"the header is {error.message}") from None
+        raise EvidenceError("TENSORS_INVALID", f"the header: {error.message}") from None
     if not isinstance(header, dict):
         raise EvidenceError("TENSORS_INVALID", "the header is no object")
     header.pop("__metadata__", None)
@@ -152,15 +158,19 @@ def _entry(name: str, fields: Any) -> TensorEntry:
             "dtype": str(dtype),
             "shape": list(shape),
             "data_offsets": [int(start), int(end)],
-        } if dtype in WIDTH_BYTES and all(type(size) is int and size >= 0 for size in shape):
+        } if dtype in WIDTH_BYTES and _are_sizes(shape) and _are_sizes((start, end)):
             entry = TensorEntry(name, dtype, tuple(shape), start, end)
         case _:
             raise EvidenceError("TENSORS_INVALID", f"tensor {name[:80]} is described wrongly")
-    if end - start != entry.elements * WIDTH_BYTES[dtype]:
+    if len(shape) > MAX_DIMENSIONS or end - start != entry.elements * WIDTH_BYTES[dtype]:
         raise EvidenceError(
             "TENSORS_INVALID", f"tensor {name[:80]} has not the length its shape gives"
         )
     return entry
+
+
+def _are_sizes(values: Iterable[object]) -> bool:
+    return all(type(value) is int and 0 <= value <= MAX_SIZE for value in values)
 
 
 def _check_layout(entries: list[TensorEntry]) -> None:

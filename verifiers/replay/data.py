@@ -7,7 +7,7 @@ from typing import Any
 from ledger.record import Record
 from verifiers.data import leakage, splits
 from verifiers.data.identity import rows_bytes
-from verifiers.data.rows import PARSER, ParsedRows, parse_rows
+from verifiers.data.rows import PARSER, ParsedRows, parse_rows, parse_sources
 from verifiers.replay.view import Replay, View, expect
 
 
@@ -34,10 +34,9 @@ def dataset(record: Record, view: View) -> str | None:
 
 def _from_sources(record: Record, view: View) -> None:
     body = record.body
-    contents = (view.bytes(source.body["content"]) for source in view.refs(record, "source"))
-    parsed = parse_rows(
-        data if data.endswith(b"\n") or not data else data + b"\n" for data in contents
-    )
+    sources = view.refs(record, "source")
+    contents = (view.bytes(source.body["content"]) for source in sources)
+    parsed = parse_sources(contents, several=len(sources) > 1)
     expect("DATASET_WRONG", "rows", view.bytes(body["rows"]), rows_bytes(parsed.rows))
     expect("DATASET_WRONG", "rejected", body["rejected"], len(parsed.rejects))
     expect("DATASET_WRONG", "reasons", body["reasons"], parsed.reasons)

@@ -109,6 +109,41 @@ class Seal(Result):
     file: str | None
 
 
+class SeenHead(Result):
+    """A head of a ledger: how many records, and the root over them."""
+
+    size: Number
+    root: Root
+
+
+class Restore(Result):
+    """`evidence restore`; with `--request` only `request` and what is asked for.
+
+    `finished_earlier`: the record was there, and only the high-water file had still to be lowered.
+    """
+
+    record: Id | None = None
+    seq: Number | None = None
+    lost_from: Number
+    high_water: SeenHead
+    why: str
+    unconfirmed: list[Id] | None = None
+    finished_earlier: bool | None = None
+    request: str | None = None
+
+
+class StatementSign(Result):
+    """`evidence statement sign`."""
+
+    key: Key
+    ledger: str
+    kind: str
+    refs: dict[str, Id | list[Id]]
+    body: dict[str, Any]
+    seal: SeenHead
+    file: str
+
+
 class Head(Result):
     """A tree head that a seal signs."""
 
@@ -131,7 +166,7 @@ class Prove(Result):
 
 
 class LoggedRecord(Result):
-    """A record in a few words."""
+    """A record in a few words; `suspect` says why it is, where it is."""
 
     seq: Number
     id: Id
@@ -139,6 +174,7 @@ class LoggedRecord(Result):
     time: str
     actor: Key
     summary: str
+    suspect: str | None = None
 
 
 class Log(Result):
@@ -149,7 +185,7 @@ class Log(Result):
 
 
 class Show(OpenResult):
-    """`evidence show`: the entry's fields, its id and signature; with `--dsse` the envelope instead."""
+    """`evidence show`: the entry's fields, its id and signature, `suspect` where it is; with `--dsse` the envelope instead."""
 
 
 class LineageNode(Result):
@@ -161,6 +197,7 @@ class LineageNode(Result):
     last_seq: Number | None = None
     records: Number | None = None
     kinds: dict[str, Number] | None = None
+    suspect: str | None = None
 
 
 class LineageEdge(Result):
@@ -249,8 +286,10 @@ RESULTS: dict[str, type[Result]] = {
     "policy declare": PolicyDeclare,
     "prove": Prove,
     "query": Query,
+    "restore": Restore,
     "schema": Schema,
     "seal": Seal,
     "show": Show,
+    "statement sign": StatementSign,
     "verify": Verify,
 }

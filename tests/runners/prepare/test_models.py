@@ -112,6 +112,58 @@ def test_a_header_that_lies_is_refused(folder):
     assert caught.value.code == "TENSORS_INVALID"
 
 
+@pytest.mark.parametrize("change", [-1, 1])
+def test_weights_of_another_length_than_their_header_gives_are_refused(folder, change):
+    """Weights cut short, or going on behind the last tensor, are not what their header describes."""
+    raw = (folder / "model.safetensors").read_bytes()
+    (folder / "model.safetensors").write_bytes(raw[:-1] if change < 0 else raw + b"x")
+    with pytest.raises(EvidenceError) as caught:
+        describe(folder)
+    assert (caught.value.code, caught.value.field) == ("TENSORS_INVALID", "model.safetensors")
+
+
+@pytest.mark.parametrize(
+    "place", ["../secret.safetensors", "/etc/passwd", "absent.safetensors", 1, None]
+)
+def test_an_index_names_files_of_its_folder_only(folder, place):
+    """A library opens whatever an index of shards names, so a path that leads out is refused."""
+    index = folder / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": {"w": "model.safetensors"}}))
+    checked_files(folder)
+    index.write_text(json.dumps({"weight_map": {"w": place}}))
+    with pytest.raises(EvidenceError) as caught:
+        checked_files(folder)
+    assert (caught.value.code, caught.value.field) == ("MODEL_UNSAFE", index.name)
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", "[" * 10_000, '{"weight_map": []}'])
+def test_an_index_that_is_none_is_refused(folder, text):
+    """An index of shards without a map of weights is refused, however deep it nests."""
+    (folder / "model.safetensors.index.json").write_text(text)
+    with pytest.raises(EvidenceError) as caught:
+        checked_files(folder)
+    assert caught.value.code == "MODEL_UNSAFE"
+
+
+def test_an_adapter_is_no_whole_model(folder):
+    """A folder with an adapter's configuration is refused: a library would load the base it names, from anywhere."""
+    (folder / "adapter_config.json").write_text('{"base_model_name_or_path": "/elsewhere"}')
+    with pytest.raises(EvidenceError) as caught:
+        checked_files(folder)
+    assert (caught.value.code, caught.value.field) == ("MODEL_UNSAFE", "adapter_config.json")
+
+
+@pytest.mark.parametrize("name", ["config.json", "tokenizer_config.json"])
+@pytest.mark.parametrize("text", ["[]", "null", "[" * 10_000, "{", " " * (17 << 20)])
+def test_configurations_that_are_none_are_named(folder, name, text):
+    """A configuration that is no object, too deep, broken or too long is refused by its name."""
+    (folder / "chat_template.jinja").unlink()
+    (folder / name).write_text(text)
+    with pytest.raises(EvidenceError) as caught:
+        describe(folder)
+    assert (caught.value.code, caught.value.field) == ("MODEL_UNSAFE", name)
+
+
 @pytest.mark.parametrize("where", ["file", "folder"])
 def test_links_are_refused(folder, tmp_path, where):
     """A link inside the folder, or in its place, is refused: it could point elsewhere tomorrow."""

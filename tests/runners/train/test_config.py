@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from ledger.canonical import decode, encode
-from ledger.errors import UsageError
+from ledger.errors import EvidenceError, UsageError
 from runners.assess.config import GenerationSettings, LikelihoodSettings
 from runners.train.config import SftSettings, read_settings, settings_from
 
@@ -98,6 +100,17 @@ def test_files_name_only_what_differs(tmp_path, name, text):
         ),
         pytest.param("a.json", "[1]", "no object", id="a list"),
         pytest.param("a.json", "{", "cannot be read", id="half a file"),
+        pytest.param("a.json", "[" * 50_000, "too deep", id="deep JSON"),
+        pytest.param("a.toml", "a = " + "[" * 50_000, "too deep", id="deep TOML"),
+        pytest.param("a.toml", "a." * 30_000 + "b = 1", "dots", id="a name of 30,000 parts"),
+        pytest.param("a.toml", "#" * 70_000, "more than 65536 bytes", id="too large"),
+        pytest.param(
+            "a.json", '{"steps": ' + "9" * 5000 + "}", "cannot be read", id="5,000 digits"
+        ),
+        pytest.param(
+            "a.json", '{"learning_rate": ' + "9" * 400 + "}", "learning_rate", id="400 digits"
+        ),
+        pytest.param("a.toml", "max_gradient_norm = inf", "max_gradient_norm", id="an infinity"),
     ],
 )
 def test_files_that_cannot_be_settings(tmp_path, name, text, word):
@@ -106,3 +119,35 @@ def test_files_that_cannot_be_settings(tmp_path, name, text, word):
     with pytest.raises(UsageError, match=word) as caught:
         read_settings(tmp_path / name)
     assert caught.value.code == "SETTING_INVALID"
+
+
+def test_a_long_name_is_quoted_in_part(tmp_path):
+    """An unknown name of 50,000 letters does not fill the terminal."""
+    (tmp_path / "a.toml").write_text('"' + "x" * 50_000 + '" = 1')
+    with pytest.raises(UsageError, match=r"no setting is named x{80}$") as caught:
+        read_settings(tmp_path / "a.toml")
+    assert (caught.value.code, caught.value.field) == ("SETTING_UNKNOWN", "x" * 80)
+
+
+def test_a_mark_of_utf_8_is_no_part_of_a_file(tmp_path):
+    """A byte order mark that an editor put before the first setting changes nothing."""
+    for name, text in (("a.toml", b"steps = 7"), ("a.json", b'{"steps": 7}')):
+        (tmp_path / name).write_bytes(b"\xef\xbb\xbf" + text)
+        assert read_settings(tmp_path / name).steps == 7
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: path.symlink_to("/dev/zero")])
+def test_what_is_no_plain_file_is_no_settings(tmp_path, make):
+    """A pipe, a folder or a link in the file's place is refused at once."""
+    make(tmp_path / "a.toml")
+    with pytest.raises(EvidenceError) as caught:
+        read_settings(tmp_path / "a.toml")
+    assert caught.value.code == "UNSAFE_PATH"
+
+
+def test_names_by_the_thousand_are_read_in_one_pass(tmp_path):
+    """A name that stands twice among thousands is found without comparing each with each."""
+    names = [f'"k{number}": 1' for number in range(5000)]
+    (tmp_path / "a.json").write_text("{" + ",".join([*names, '"k1": 2']) + "}")
+    with pytest.raises(UsageError, match="k1 is set twice"):
+        read_settings(tmp_path / "a.json")

@@ -102,7 +102,7 @@ def test_a_killed_supervisor_is_reconciled_and_resumed(scripted):
     assert person.types("run", "resume", person.ids["run"]).error["code"] == "RUN_STILL_OPEN"
     found = person.gets("run", "reconcile", person.ids["run"])
     assert (found["found"], found["by"]) == ("dead", "observation")
-    assert person.gets("run", "status", person.ids["run"])["state"] == "reconciled"
+    assert person.gets("run", "status", person.ids["run"])["state"] == "dead"
     assert person.types("run", "reconcile", person.ids["run"]).error["code"] == "RUN_NOT_OPEN"
     person.writes("script.json", {})
     assert person.gets("run", "resume", person.ids["run"])["state"] == "completed"

@@ -9,6 +9,8 @@ from desk_world import CANCEL, chat_row, desk_case, lines, order
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ledger.errors import EvidenceError
+from verifiers.data import rows
 from verifiers.data.rows import (
     MAX_LINE_BYTES,
     REASONS,
@@ -17,6 +19,7 @@ from verifiers.data.rows import (
     declares_held_out,
     iterate_rows,
     parse_rows,
+    parse_sources,
 )
 
 USER = {"role": "user", "content": "Hello"}
@@ -192,3 +195,42 @@ def test_equal_contents_are_counted_and_kept():
 def test_what_declares_a_row_held_out(more, declared):
     """Any word but train in split or role, in the row or its metadata, holds a row out."""
     assert declares_held_out(chat_row(**more)) is declared
+
+
+MARK = b"\xef\xbb\xbf"
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_a_mark_of_utf_8_before_a_file_is_no_part_of_its_first_row(several):
+    """A byte order mark costs no row, in whichever file it stands; a second one is other text."""
+    first, second = lines(chat_row("a")), lines(chat_row("b", question="Another thing"))
+    parsed = parse_sources([MARK + first, MARK + second], several=several)
+    assert ([row["id"] for row in parsed.rows], parsed.rejects) == (["a", "b"], [])
+    assert [item.code for item in parse_sources([MARK * 2 + first], several=False).rejects] == [
+        "not_json"
+    ]
+
+
+def test_rejects_of_several_files_say_which_file_and_its_own_line():
+    """Each file counts its lines from 1; ids stay unique over all; files never run together."""
+    first, second = (
+        lines(chat_row("a")).rstrip(b"\n"),
+        lines(chat_row("b", question="x"), chat_row("a")),
+    )
+    parsed = parse_sources([first, second + b"[]"], several=True)
+    rejects = [item.as_json() for item in parsed.rejects]
+    assert [(item["source"], item["line"], item["code"]) for item in rejects] == [
+        (1, 2, "duplicate_id"),
+        (1, 3, "not_an_object"),
+    ]
+    alone = parse_sources([b"[]"], several=False).rejects[0].as_json()
+    assert "source" not in alone
+
+
+def test_a_file_of_nothing_but_bad_lines_is_given_up(monkeypatch):
+    """Beyond a number of rejects that anybody would read, the file is of another sort."""
+    monkeypatch.setattr(rows, "MAX_REJECTS", 5)
+    assert len(parse_rows([b"\n" * 5]).rejects) == 5
+    with pytest.raises(EvidenceError) as caught:
+        parse_rows([b"\n" * 6])
+    assert caught.value.code == "TOO_LARGE"

@@ -105,6 +105,14 @@ def test_names_must_come_in_order():
         assert caught.value.code == "TENSORS_INVALID"
 
 
+def test_a_name_cannot_stand_for_another_tensor():
+    """Names hold none of the digest's separators, so one tensor never has the digest of two."""
+    state = StateDigest()
+    with pytest.raises(EvidenceError) as caught:
+        state.add("a\0U8\x001\x001\nxb", "U8", (1,), [b"y"], 1)
+    assert caught.value.code == "TENSORS_INVALID"
+
+
 def entry(start, end, shape=(1,), dtype="U8"):
     """A header's description of one tensor."""
     return {"dtype": dtype, "shape": list(shape), "data_offsets": [start, end]}
@@ -130,6 +138,24 @@ def entry(start, end, shape=(1,), dtype="U8"):
         pytest.param(written({"a": entry(0, 1), "b": entry(2, 3)}, b"xxx"), id="a gap between"),
         pytest.param(written({"a": entry(0, 1)}), id="bytes missing"),
         pytest.param(written({"a": entry(0, 1)}, b"xx"), id="bytes behind"),
+        pytest.param(written({"a": entry(False, True)}, b"x"), id="offsets of booleans"),
+        pytest.param(
+            written({"a": entry(0, 1, shape=(1,) * 65)}, b"x"), id="dimensions without end"
+        ),
+        pytest.param(written({"a": entry(0, 1, shape=(2**64, 0))}), id="a size beyond all"),
+        pytest.param(written({"a": entry(0, -1, shape=(0,))}), id="a negative end"),
+        pytest.param(
+            written(
+                b'{"a":'
+                + json.dumps(entry(0, 1)).encode()
+                + b',"a":'
+                + json.dumps(entry(0, 1)).encode()
+                + b"}",
+                b"x",
+            ),
+            id="a name twice",
+        ),
+        pytest.param(written({"a\0U8": entry(0, 1)}, b"x"), id="a name with a null"),
     ],
 )
 def test_malformed_files(data):

@@ -1,0 +1,1 @@
+"""Programs that the crash campaigns start, watch and kill. Each says what it did in JSON lines."""
