@@ -39,7 +39,7 @@ def test_the_slice_holds(world, tmp_path):
         "child killed while saved": 1,
         "supervisor killed while loading": 1,
         "killed again before it had ended": 1,
-        "run stopped while training": 1,
+        "run stopped while saved": 1,
     }
 
 

@@ -23,8 +23,8 @@ from verifiers.verify import Options, verify
 KILLS_FULL = 50
 MOST_CASES = 100
 SLICE = (
-    (Interruption("child", "saved", 0.1), Interruption("supervisor", "loading", 0.5)),
-    (Interruption("request", "training", 0.3),),
+    (Interruption("child", "saved", 0.0), Interruption("supervisor", "loading", 0.2)),
+    (Interruption("request", "saved", 0.0),),
 )
 EXCLUDED = {
     "power cuts": "a process is killed, the machine is not; what is durable is the store's own campaign",
