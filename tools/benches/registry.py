@@ -38,6 +38,14 @@ BENCHES = {
         Bench("memory", "benches.memory", "resident memory of verify as the ledger grows"),
         Bench("bytes", "benches.stored", "bytes on disk for each byte of entry"),
         Bench("small", "benches.small", "small times that a person waits for"),
+        Bench(
+            "recover",
+            "benches.recover",
+            "a checkpoint rebuilt against copying and hashing its bytes once",
+        ),
+        Bench(
+            "overhead", "benches.ledger_overhead", "supervised training with the ledger and without"
+        ),
         Bench("peers", "benches.peers", "MLflow and a JSONL file for the same facts"),
     )
 }
