@@ -256,7 +256,7 @@ CODES: dict[str, Code] = {
     "RL_KL": Code("a reinforcement plan has no positive KL coefficient", "set kl_coefficient"),
     "PLAN_START": Code(
         "how a plan starts and its parent checkpoint do not fit",
-        "give --init-from for weights or exact, leave it out for a fresh start",
+        "give --init-from for weights, --continue to go on exactly, neither for a fresh start",
     ),
     "TWIN_UNCONFIRMED": Code(
         "a run of an equal plan is live, or nobody has confirmed that it is not",
@@ -273,10 +273,28 @@ CODES: dict[str, Code] = {
         "see its state: evidence run status RUN",
     ),
     "RUN_STILL_OPEN": Code(
-        "the run is live, unconfirmed or completed", "see its state: evidence run status RUN"
+        "the run is live, unconfirmed or completed",
+        "see its state: evidence run status RUN; where its process is gone: evidence run reconcile RUN",
+    ),
+    "PARENT_DIFFERS": Code(
+        "a plan differs from the one that it goes on from or is made like",
+        "take the settings from there: evidence plan sft --continue CHECKPOINT, or --like RUN",
+    ),
+    "HEIR_EXISTS": Code(
+        "another run went on from this one's checkpoint already",
+        "go on with that one, or say that it is a fork: evidence plan sft --continue CHECKPOINT --fork",
+    ),
+    "CHECKPOINT_SUPERSEDED": Code(
+        "a checkpoint is not on its run's live path any more",
+        "choose a later one: evidence checkpoint list",
     ),
     "CHECKPOINT_OTHER_RUN": Code(
         "the checkpoint belongs to another run", "list them: evidence checkpoint list"
+    ),
+    "RUN_ALIVE": Code("the process of a run still works", "stop it first: evidence run stop RUN"),
+    "HOST_OTHER": Code(
+        "a run was launched on another machine, of which nothing can be seen here",
+        "look there, then say so: evidence run reconcile RUN --dead-on-other-host HOW",
     ),
     "COUNTERS_WRONG": Code(
         "a count in the record is not what the ledger counts", "take the counts from the ledger"
@@ -314,6 +332,10 @@ CODES: dict[str, Code] = {
     ),
     "REPLAY_OTHER_BATCH": Code(
         "a redone update read other batches than the one it redoes", "feed the recorded batches"
+    ),
+    "REPLAY_OTHER_STATE": Code(
+        "a redone update does not give the state of the one it redoes",
+        "see what differs between the two machines: evidence checkpoint reexecute UPDATE",
     ),
     "CHECKPOINT_OTHER_UPDATE": Code(
         "a checkpoint is not of the run's newest update", "publish it right after its update"
@@ -669,6 +691,26 @@ CODES: dict[str, Code] = {
         "a checkpoint's tensors are not those of the last acknowledged update",
         "do not use it; recover an earlier one: evidence checkpoint list",
     ),
+    "STATE_INCOMPLETE": Code(
+        "a checkpoint lacks a part of the learner's state that going on exactly needs",
+        "start from its weights: evidence plan sft CONFIG --init-from CHECKPOINT",
+    ),
+    "STATE_MALFORMED": Code(
+        "the file of a learner's state is not of the form that it must have",
+        "recover the checkpoint again: evidence checkpoint recover CHECKPOINT DIR",
+    ),
+    "STATE_DIFFERS": Code(
+        "a state that was put back is not the one that was saved, or belongs to another learner",
+        "recover the checkpoint again: evidence checkpoint recover CHECKPOINT DIR",
+    ),
+    "REEXECUTION_DIFFERS": Code(
+        "an acknowledgement says something else than what its batch gives",
+        "do not rely on the run; see the record: evidence show UPDATE",
+    ),
+    "REEXECUTION_FAILED": Code(
+        "executing updates again did not come to its end", "see the log that the message names"
+    ),
+    "FOLDER_EXISTS": Code("there is something at this path already", "name a folder to be made"),
     # --- command line ---------------------------------------------------------------------------
     "USAGE": Code("the command line is not one that the command takes", "see the command's --help"),
     "OS_REFUSED": Code(

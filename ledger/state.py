@@ -7,7 +7,7 @@ statements, unlaunched plans and unfinished runs, never with the number of recor
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter, ValidationError
 
@@ -43,6 +43,11 @@ class RunState:
     `status` is running, unconfirmed (the ledger was restored while it ran, and what it did since the backup
     is lost) or ended; `live` counts the updates on the live path; `last_update` and
     `last_state` are its newest update's id and state-after; `pending` maps batch id to batch digest.
+
+    After a resumption `superseded` maps the steps still to be redone to the updates that no longer count, and `exact`
+    says that redoing them gives the same states. A run that goes on exactly from another's checkpoint has inherited
+    that run's live path: `lineage` is the run with which it began, whose budget all share, and which counts in
+    `elsewhere` the updates of the others. `heir` is the run that went on from this one's checkpoint.
     """
 
     plan: str
@@ -59,6 +64,22 @@ class RunState:
     datums: int = 0
     pending: dict[str, str] = field(default_factory=dict)
     ended: str | None = None
+    superseded: dict[str, str] = field(default_factory=dict)
+    exact: bool = False
+    lineage: str | None = None
+    elsewhere: int = 0
+    heir: str | None = None
+
+    def plain(self) -> dict[str, Any]:
+        """The run as an object; fields that came later are left out where they say nothing, so old bytes stay."""
+        return {
+            name: value
+            for name, value in asdict(self).items()
+            if name not in _LATER or value not in (None, False, 0, {})
+        }
+
+
+_LATER = frozenset({"superseded", "exact", "lineage", "elsewhere", "heir"})
 
 
 @dataclass
@@ -78,7 +99,12 @@ class State:
 
     def to_bytes(self) -> bytes:
         """Canonical bytes: what a snapshot's digest is over."""
-        return canonical.encode(asdict(self))
+        runs = {run_id: run.plain() for run_id, run in self.runs.items()}
+        return canonical.encode({**asdict(self), "runs": runs})
+
+    def root_of(self, run: RunState) -> RunState | None:
+        """The run that a run's lineage began with, itself where it began one; None where that has completed."""
+        return run if run.lineage is None else self.runs.get(run.lineage)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> State:

@@ -158,7 +158,13 @@ RUN: dict[str, dict[str, Any]] = {
         "start_token": "boot-1",
         "seen": {"size": 1, "root": ZERO},
     },
-    "run.resumed": {"host": "a-host", "process": 101, "start_token": "boot-1", "from_update": 0},
+    "run.resumed": {
+        "host": "a-host",
+        "process": 101,
+        "start_token": "boot-1",
+        "from_update": 0,
+        "exact": True,
+    },
     "run.stop_requested": {"why": "enough"},
     "run.ended": {
         "outcome": "stopped",
@@ -168,7 +174,7 @@ RUN: dict[str, dict[str, Any]] = {
         "not_established": ["that the model got better"],
         "metrics": None,
     },
-    "run.reconciled": {"found": "dead", "evidence": "the process is gone"},
+    "run.reconciled": {"found": "dead", "by": "observation", "evidence": "the process is gone"},
 }
 
 LEARNING: dict[str, dict[str, Any]] = {
@@ -217,9 +223,9 @@ LEARNING: dict[str, dict[str, Any]] = {
         "spent_datums": 2,
     },
     "checkpoint.restored": {
-        "mode": "weights",
+        "mode": "exact",
         "state": weights(1),
-        "digests": {"weights": digest("weights after 1")},
+        "digests": {_FILE["path"]: _FILE["digest"]},
         "fork": False,
     },
     "operation.intended": {

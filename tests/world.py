@@ -442,7 +442,8 @@ def _checkpoint(world: World) -> Draft:
 def _restored_checkpoint(world: World) -> Draft:
     checkpoint = world.need("checkpoint.published")
     refs: Refs = {"run": str(checkpoint.ref("run")), "checkpoint": checkpoint.id}
-    return Draft("checkpoint.restored", samples.body("checkpoint.restored"), refs)
+    body = samples.body("checkpoint.restored", state=checkpoint.body["state"])
+    return Draft("checkpoint.restored", body, refs)
 
 
 def _settled(world: World) -> Draft:

@@ -34,6 +34,8 @@ FAITH = {
     "run.launched": "who launched a run, and where",
     "run.ended": "what a run's end says beyond its counters",
     "update.acknowledged": "that updates computed what they state (re-execution would show it)",
+    "checkpoint.restored": "that a state said to be restored was loaded (re-execution would show it)",
+    "run.reconciled": "that a run found dead did no more work",
 }
 
 # What code meets in blobs that hold other values than their record's kind promises.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ledger.checks.lineage import inherited
 from ledger.merkle import CompactRange
 from ledger.record import Record
 from ledger.state import KeyState, RunState, State
@@ -79,25 +80,72 @@ def _planned(state: State, record: Record, _resolve: Resolve) -> None:
 def _launched(state: State, record: Record, resolve: Resolve) -> None:
     plan = resolve(str(record.ref("plan")))
     assert plan is not None  # _check_refs fetched it
-    state.runs[record.id] = RunState(
+    run = state.runs[record.id] = RunState(
         plan=plan.id,
         twin=state.plans.pop(plan.id),
         method=plan.body["method"],
         split=str(plan.ref("split")),
         budget=plan.body["budget_updates"],
     )
+    _begin(run, plan, resolve)
+    checkpoint = inherited(plan, resolve)
+    if checkpoint is not None:
+        _inherit(state, record.id, checkpoint, fork=plan.body.get("fork", False))
 
 
-def _resumed(state: State, record: Record, resolve: Resolve) -> None:
-    run = state.runs[str(record.ref("run"))]
-    checkpoint_id = record.ref("checkpoint")
-    checkpoint = resolve(checkpoint_id) if checkpoint_id else None
-    run.status, run.ended = "running", None
-    run.pending.clear()
+def _begin(run: RunState, plan: Record, resolve: Resolve) -> None:
+    """Stand where a run of the plan begins: nowhere, at a checkpoint, or at the weights of one."""
+    _stand(run, inherited(plan, resolve))
+    if plan.body["start"] == "weights":
+        parent = resolve(str(plan.ref("parent")))
+        assert parent is not None  # the plan was admitted with it
+        run.last_state = parent.body["state"]["value"]
+
+
+def _stand(run: RunState, checkpoint: Record | None) -> None:
     run.live = checkpoint.body["spent_updates"] if checkpoint else 0
     run.datums = checkpoint.body["spent_datums"] if checkpoint else 0
     run.last_update = checkpoint.ref("update") if checkpoint else None
     run.last_state = checkpoint.body["state"]["value"] if checkpoint else None
+
+
+def _inherit(state: State, run_id: str, checkpoint: Record, *, fork: bool) -> None:
+    """Take a run into the lineage of a checkpoint's run; unless it is a fork, what that run did afterwards is left."""
+    parent_id = str(checkpoint.ref("run"))
+    parent = state.runs[parent_id]
+    state.runs[run_id].lineage = parent.lineage or parent_id
+    if not fork:
+        before = parent.live
+        _stand(parent, checkpoint)
+        _spend_elsewhere(state, parent, parent.live - before)
+        parent.heir = run_id
+
+
+def _spend_elsewhere(state: State, run: RunState, updates: int) -> None:
+    """Count updates of a run that shares another's budget there."""
+    root = state.root_of(run)
+    if root is not None and root is not run:
+        root.elsewhere += updates
+
+
+def _resumed(state: State, record: Record, resolve: Resolve) -> None:
+    run = state.runs[str(record.ref("run"))]
+    run.status, run.ended, run.exact = "running", None, record.body["exact"]
+    run.pending.clear()
+    before, last = run.live, run.last_update
+    checkpoint_id = record.ref("checkpoint")
+    plan = resolve(run.plan)
+    assert plan is not None  # the run was launched with it
+    if checkpoint_id is not None:
+        _stand(run, resolve(checkpoint_id))
+    else:
+        _begin(run, plan, resolve)
+    for _ in range(before - run.live):
+        update = resolve(str(last))
+        assert update is not None  # the live path is a chain of admitted updates
+        run.superseded[str(update.body["step"])] = update.id
+        last = update.ref("previous")
+    _spend_elsewhere(state, run, run.live - before)
 
 
 def _ended(state: State, record: Record, _resolve: Resolve) -> None:
@@ -133,6 +181,8 @@ def _update(state: State, record: Record, _resolve: Resolve) -> None:
     for batch in record.ref_list("batch"):
         del run.pending[batch]
     run.live += 1
+    _spend_elsewhere(state, run, 1)
+    run.superseded.pop(str(record.body["step"]), None)
     run.last_update = record.id
     run.last_state = record.body["after"]["value"]
 

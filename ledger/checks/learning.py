@@ -88,10 +88,12 @@ def _update_place(context: Context) -> None:
             expected=str(run.live + 1),
             actual=str(body.step),
         )
-    if run.live >= run.budget:
+    root = context.state.root_of(run)
+    lineage_spent = root is None or root.live + root.elsewhere >= root.budget
+    if run.live >= run.budget or lineage_spent:
         raise context.fail(
             "BUDGET_EXCEEDED",
-            f"the plan's budget of {run.budget} updates is spent",
+            f"the budget of {run.budget} updates is spent, by this run or its lineage",
             field="body.step",
         )
     previous = context.ref("previous")
@@ -149,18 +151,21 @@ def _update_signal(context: Context) -> None:
 
 
 def _update_replay(context: Context) -> None:
-    """U6: a redone update names the superseded one of the same run and step, on the same batches."""
+    """U6: a redone update names the superseded one: the same batches, the same state where that was promised."""
     replays = context.ref("replays")
-    if replays is None:
-        return
     body = cast("UpdateAcknowledged", context.body)
-    same_run = replays.ref("run") == context.need("run").id
-    if not same_run or replays.body["step"] != body.step:
+    run = context.open_run()
+    superseded = run.superseded.get(str(body.step))
+    if (replays.id if replays else None) != superseded:
         raise context.fail(
             "REPLAY_OTHER_UPDATE",
-            "replays names another run's or step's update",
+            "replays names the superseded update of the same run and step, where there is one",
             field="refs.replays",
+            expected=superseded or "none",
+            actual=replays.id if replays else "none",
         )
+    if replays is None:
+        return
     before = [_batch_digest(context, ref) for ref in replays.ref_list("batch")]
     now = [batch.body["digest"] for batch in context.refs["batch"]]
     if before != now:
@@ -170,6 +175,14 @@ def _update_replay(context: Context) -> None:
             field="refs.batch",
             expected=", ".join(before),
             actual=", ".join(now),
+        )
+    if run.exact and replays.body["after"] != context.record.body["after"]:
+        raise context.fail(
+            "REPLAY_OTHER_STATE",
+            "the redone update gives another state, where the same one was promised",
+            field="body.after",
+            expected=replays.body["after"]["value"],
+            actual=body.after.value,
         )
 
 

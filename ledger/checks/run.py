@@ -1,4 +1,4 @@
-"""Rules about plans and runs (docs/spec/rules.md, P1 to P4 and R1 to R5)."""
+"""Rules about plans and runs (docs/spec/rules.md, P1 to P4 and R1 to R5); lineage.py has what goes on from elsewhere."""
 
 from __future__ import annotations
 
@@ -6,6 +6,16 @@ from typing import cast
 
 from ledger.canonical import parse_real
 from ledger.checks.context import Check, Context
+from ledger.checks.lineage import (
+    check_complete,
+    check_live,
+    inherited,
+    launched_heir,
+    plan_heir,
+    plan_like,
+    plan_parent,
+    restored,
+)
 from ledger.records.run import PlanPrepared, RunEnded, RunLaunched
 
 
@@ -68,6 +78,10 @@ def _plan_method(context: Context) -> None:
 def _plan_start(context: Context) -> None:
     """P3: going on exactly or from weights needs a parent checkpoint; a fresh start has none."""
     body = cast("PlanPrepared", context.body)
+    if body.fork and body.start != "exact":
+        raise context.fail(
+            "PLAN_START", f"a plan with start {body.start} is no fork", field="body.fork"
+        )
     if (body.start == "fresh") != (context.ref("parent") is None):
         raise context.fail(
             "PLAN_START",
@@ -111,7 +125,7 @@ def _launched(context: Context) -> None:
 
 
 def _resumed(context: Context) -> None:
-    """R2: only an attempt that ended short or was reconciled goes on, from its own checkpoint."""
+    """R2: only an attempt that ended short or was reconciled goes on, from its own whole checkpoint on its live path."""
     run_id = context.need("run").id
     run = context.state.runs.get(run_id)
     if run is None or run.status != "ended":
@@ -125,11 +139,22 @@ def _resumed(context: Context) -> None:
         raise context.fail(
             "CHECKPOINT_OTHER_RUN", "the checkpoint belongs to another run", field="refs.checkpoint"
         )
-    step = checkpoint.body["step"] if checkpoint else 0
+    if run.heir is not None:
+        raise context.fail(
+            "HEIR_EXISTS",
+            f"run {run.heir[7:19]} went on from a checkpoint of this one",
+            field="refs.run",
+            actual=run.heir,
+        )
+    if checkpoint is not None:
+        check_complete(context, checkpoint, "refs.checkpoint")
+        check_live(context, run, checkpoint, "refs.checkpoint")
+    origin = checkpoint or inherited(context.fetch(run.plan), context.resolve)
+    step = origin.body["step"] if origin else 0
     if context.record.body["from_update"] != step:
         raise context.fail(
             "UPDATE_OUT_OF_ORDER",
-            "from_update is the step of the checkpoint, 0 without one",
+            "from_update is the step of the checkpoint, without one that of the run's start",
             field="body.from_update",
             expected=str(step),
             actual=str(context.record.body["from_update"]),
@@ -188,12 +213,20 @@ def _ended(context: Context) -> None:
 
 
 CHECKS: dict[str, tuple[Check, ...]] = {
-    "plan.prepared": (_plan_audit, _plan_method, _plan_start, _plan_twin),
-    "run.launched": (_launched,),
+    "plan.prepared": (
+        _plan_audit,
+        _plan_method,
+        _plan_start,
+        _plan_twin,
+        plan_parent,
+        plan_like,
+        plan_heir,
+    ),
+    "run.launched": (_launched, launched_heir),
     "run.resumed": (_resumed,),
     "run.stop_requested": (_open,),
     "run.ended": (_ended,),
     "run.reconciled": (_reconciled,),
-    "checkpoint.restored": (_open,),
+    "checkpoint.restored": (_open, restored),
     "operation.intended": (_open,),
 }

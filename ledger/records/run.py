@@ -60,6 +60,7 @@ class PlanPrepared(Body):
     budget_updates: Positive
     budget_datums: Count
     start: Start
+    fork: bool = False
     rows: Counts
     warnings: Annotated[list[Text], Field(max_length=64)]
 
@@ -86,6 +87,7 @@ class RunResumed(Body):
     process: Count
     start_token: Slug
     from_update: Count
+    exact: bool
 
 
 class RunStopRequested(Body):
@@ -137,4 +139,5 @@ class RunReconciled(Body):
     version: ClassVar[int] = 0
 
     found: Literal["dead", "alive", "unreachable"]
+    by: Literal["observation", "operator"]
     evidence: Text

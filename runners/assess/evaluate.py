@@ -18,6 +18,7 @@ from runners.assess.config import LikelihoodSettings
 from runners.child import ChildExit, Event, Reply, run_child
 from runners.prepare.data import put_lines, read_lines
 from runners.prepare.shelf import model_folder
+from runners.train.recovery import recover
 from verifiers.data.identity import rows_bytes
 from verifiers.judgement import assemble
 from verifiers.judgement.judging import ORDERS, PARTS, likelihood_line
@@ -246,24 +247,12 @@ def _adapter_job(ledger: Ledger, subject: Record, scratch: Path) -> dict[str, An
     if subject.kind == "model.registered":
         return None
     folder = scratch / "adapter"
-    write_checkpoint_files(ledger, subject, folder)
+    recover(ledger, subject, folder)
     return {
         "path": str(folder),
         "files": subject.body["files"],
         "state": subject.body["state"]["value"],
     }
-
-
-def write_checkpoint_files(ledger: Ledger, checkpoint: Record, folder: Path) -> None:
-    """A checkpoint's files from the blob store, each re-hashed on its way.
-
-    Raises:
-        EvidenceError: `BLOB_MISSING`, `BLOB_WRONG`.
-    """
-    for item in checkpoint.body["files"]:
-        target = folder / item["path"]
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(ledger.blobs.read(item["digest"]))
 
 
 def _engine(started: dict[str, Any]) -> dict[str, Any]:

@@ -35,8 +35,11 @@ REGISTRY: dict[str, dict[str, tuple[str, str]]] = {
             f"{_HERE}.plan:plan",
             "Prepare a run: every effective setting, before it does anything",
         ),
-        "run": (f"{_HERE}.run:run", "Launch runs and see how they stand"),
-        "checkpoint": (f"{_HERE}.checkpoint:checkpoint", "List checkpoints"),
+        "run": (f"{_HERE}.run:run", "Launch runs, see how they stand, go on after a break"),
+        "checkpoint": (
+            f"{_HERE}.checkpoint:checkpoint",
+            "List checkpoints, get them back, check what they say",
+        ),
         "eval": (f"{_HERE}.evaluation:evaluation", "Put models to the same cases and compare them"),
         "promote": (f"{_HERE}.promote:promote", "Promote a checkpoint, or record why not"),
         "demo": (f"{_HERE}.demo:demo", "Do the whole job on real input"),

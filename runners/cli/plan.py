@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,28 +11,58 @@ from runners.cli import render
 from runners.cli.commands import Group
 from runners.cli.context import App, pass_app
 
+if TYPE_CHECKING:
+    from ledger.book import Ledger
+    from runners.train.plans import Descent, SftConfig
+
 
 @click.group(cls=Group)
 def plan() -> None:
     """Prepare a run: every effective setting, before it does anything."""
 
 
-@plan.command(example="evidence plan sft sft.toml --check\nevidence plan sft sft.toml")
-@click.argument("config", type=click.Path(path_type=Path))
+@plan.command(
+    example="evidence plan sft sft.toml --check\nevidence plan sft sft.toml\n"
+    "evidence plan sft --like 4f2a81\nevidence plan sft sft.toml --init-from 9c03de\n"
+    "evidence plan sft --continue 9c03de"
+)
+@click.argument("config", type=click.Path(path_type=Path), required=False)
+@click.option("--like", metavar="RUN", help="The settings of this run or plan, and a fresh start.")
+@click.option(
+    "--init-from", metavar="CHECKPOINT", help="Start from these weights; all else begins anew."
+)
+@click.option(
+    "--continue",
+    "continued",
+    metavar="CHECKPOINT",
+    help="Go on exactly from here under a plan of its own, within the first plan's budget.",
+)
+@click.option(
+    "--fork", is_flag=True, help="With --continue: beside another run that went on from it."
+)
 @click.option("--check", is_flag=True, help="Count and print everything, record nothing.")
 @pass_app
-def sft(app: App, config: Path, check: bool) -> None:
+def sft(
+    app: App,
+    config: Path | None,
+    like: str | None,
+    init_from: str | None,
+    continued: str | None,
+    fork: bool,
+    check: bool,
+) -> None:
     """Plan supervised fine-tuning.
 
     CONFIG is a TOML or JSON file that names a split and a model and the settings that differ from the
-    defaults. Every effective setting is printed.
+    defaults. Every effective setting is printed. --like and --continue take the settings from there.
     """
     from runners.prepare.shelf import default_shelf
-    from runners.train.plans import prepare_sft, read_config
+    from runners.train.plans import prepare_sft
 
-    read = read_config(config)
+    _check_choice(config, like, init_from, continued, fork=fork)
     with app.read_ledger() if check else app.open_ledger() as ledger:
-        prepared = prepare_sft(ledger, read, default_shelf())
+        descent = _descent(ledger, like, init_from, continued, fork=fork)
+        prepared = prepare_sft(ledger, _config(ledger, config, descent), default_shelf(), descent)
         record = None if check else ledger.append("plan.prepared", prepared.body, prepared.refs)
     body, figures = prepared.body, prepared.figures
     settings = [(name, str(value)) for name, value in sorted(body["settings"].items())]
@@ -60,6 +91,51 @@ def sft(app: App, config: Path, check: bool) -> None:
         next_step=(
             f"evidence run launch {render.short(record.id)} --wait"
             if record
-            else f"evidence plan sft {config}"
+            else f"evidence plan sft {config or ''}".rstrip()
         ),
     )
+
+
+def _check_choice(
+    config: Path | None,
+    like: str | None,
+    init_from: str | None,
+    continued: str | None,
+    *,
+    fork: bool,
+) -> None:
+    if sum(name is not None for name in (like, init_from, continued)) > 1:
+        raise click.UsageError("--like, --init-from and --continue are three things: give one")
+    if config is None and like is None and continued is None:
+        raise click.UsageError("name a CONFIG, or --like RUN, or --continue CHECKPOINT")
+    if config is not None and like is not None:
+        raise click.UsageError("--like takes every setting from there: leave CONFIG out")
+    if fork and continued is None:
+        raise click.UsageError("--fork says how to --continue a checkpoint")
+
+
+def _descent(
+    ledger: Ledger, like: str | None, init_from: str | None, continued: str | None, *, fork: bool
+) -> Descent:
+    from runners.train.plans import Descent
+
+    if like is not None:
+        found = ledger.get(like, "run.launched", "plan.prepared")
+        plan = found if found.kind == "plan.prepared" else ledger.get(str(found.ref("plan")))
+        return Descent(like=plan)
+    name = init_from or continued
+    if name is None:
+        return Descent()
+    parent = ledger.get(name, "checkpoint.published")
+    return Descent(parent=parent, exact=continued is not None, fork=fork)
+
+
+def _config(ledger: Ledger, config: Path | None, descent: Descent) -> SftConfig:
+    from runners.train.plans import config_of, plan_of, read_config
+
+    if config is not None:
+        return read_config(config)
+    if descent.like is not None:
+        return config_of(descent.like)
+    assert descent.parent is not None  # one of the three is there
+    return config_of(plan_of(ledger, descent.parent))

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ledger.book import Ledger
     from ledger.record import Record
     from runners.train.status import RunStatus
+    from runners.train.supervisor import RunResult
 
 CLAIM_S = 60.0
 POLL_S = 0.2
@@ -30,7 +31,7 @@ LOG_BYTES = 1 << 20
 
 @click.group(cls=Group)
 def run() -> None:
-    """Launch runs and see how they stand."""
+    """Launch runs, see how they stand, go on after a break."""
 
 
 @run.command(example="evidence run launch 4f2a81 --wait")
@@ -54,30 +55,41 @@ def launch(app: App, plan_id: str, wait: bool) -> None:
 
 
 def _launch_here(app: App, ledger: Ledger, plan: Record) -> None:
-    from ledger.errors import UsageError
     from runners.prepare.shelf import default_shelf
     from runners.train.supervisor import launch_sft
 
-    if plan.body["method"] != "sft":
-        raise UsageError(
-            "BODY_INVALID", f"this version launches sft plans, not {plan.body['method']}"
-        )
-    budget = plan.body["budget_updates"]
-    with app.progress("training", budget) as step:
+    _check_method(plan)
+    with app.progress("training", plan.body["budget_updates"]) as step:
         done = launch_sft(
-            ledger, plan, default_shelf(), _teller(app, step), lambda: _stop_requested(ledger, plan)
+            ledger, plan, default_shelf(), _teller(app, step), lambda: _asked(ledger, plan)
         )
+    _emit_end(app, ledger, done)
+
+
+def _check_method(plan: Record) -> None:
+    from ledger.errors import UsageError
+
+    if plan.body["method"] != "sft":
+        raise UsageError("BODY_INVALID", f"this version runs sft plans, not {plan.body['method']}")
+
+
+def _asked(ledger: Ledger, plan: Record) -> bool:
+    """Whether somebody asked the plan's run to stop since it was last begun."""
+    from runners.train.status import stop_requested
+
+    runs = ledger.referrers(plan.id, "plan", "run.launched")
+    return bool(runs) and stop_requested(ledger, runs[0])
+
+
+def _emit_end(app: App, ledger: Ledger, done: RunResult) -> None:
+    from ledger.errors import UsageError
+
     outcome = done.ended.body["outcome"]
     failed = outcome == "failed"
     error = (
         UsageError("RUN_FAILED", done.ended.body["detail"], record=done.run.id) if failed else None
     )
     _emit_status(app, ledger, done.run, f"log: {done.log}", error)
-
-
-def _stop_requested(ledger: Ledger, plan: Record) -> bool:
-    runs = ledger.referrers(plan.id, "plan", "run.launched")
-    return bool(runs) and bool(ledger.referrers(runs[0].id, "run", "run.stop_requested"))
 
 
 def _teller(app: App, step: Callable[[int], None]) -> Callable[[str, dict[str, Any]], None]:
@@ -164,6 +176,79 @@ def stop(app: App, run_id: str, why: str) -> None:
     )
 
 
+@run.command(example="evidence run reconcile 4f2a81")
+@click.argument("run_id", metavar="RUN")
+@click.option(
+    "--dead-on-other-host",
+    "word",
+    metavar="HOW",
+    help="It ran on another machine and is gone; how you know.",
+)
+@pass_app
+def reconcile(app: App, run_id: str, word: str | None) -> None:
+    """Find out what became of a run that has no end, and record it.
+
+    Where its process still works nothing is recorded. Where it is gone the run can be resumed.
+    """
+    from runners.train.reconcile import reconcile as look
+
+    with app.open_ledger() as ledger:
+        found = ledger.get(run_id, "run.launched")
+        record = look(ledger, found, word)
+    short = render.short(found.id)
+    app.emit(
+        {"reconciliation": record.id, "run": found.id, **record.body},
+        render.fields(
+            [
+                ("run", short),
+                ("found", record.body["found"]),
+                ("by", record.body["by"]),
+                ("evidence", record.body["evidence"]),
+            ]
+        ),
+        next_step=f"evidence run resume {short}",
+    )
+
+
+@run.command(example="evidence run resume 4f2a81\nevidence run resume 4f2a81 --from 9c03de")
+@click.argument("run_id", metavar="RUN")
+@click.option(
+    "--from",
+    "checkpoint_id",
+    metavar="CHECKPOINT",
+    help="Go back to this checkpoint [the newest that is complete, else the run's beginning].",
+)
+@pass_app
+def resume(app: App, run_id: str, checkpoint_id: str | None) -> None:
+    """Go on with a run whose last attempt failed, was stopped or was reconciled.
+
+    The same run and plan go on exactly. Updates after the checkpoint are kept and no longer count.
+    """
+    from runners.prepare.shelf import default_shelf
+    from runners.train.supervisor import newest_checkpoint, resume_sft
+
+    with app.open_ledger() as ledger:
+        found = ledger.get(run_id, "run.launched")
+        plan = ledger.get(str(found.ref("plan")))
+        _check_method(plan)
+        checkpoint = (
+            ledger.get(checkpoint_id, "checkpoint.published")
+            if checkpoint_id
+            else newest_checkpoint(ledger, found)
+        )
+        begun = checkpoint.body["step"] if checkpoint else 0
+        with app.progress("training", plan.body["budget_updates"] - begun) as step:
+            done = resume_sft(
+                ledger,
+                found,
+                checkpoint,
+                default_shelf(),
+                _teller(app, step),
+                lambda: _asked(ledger, plan),
+            )
+        _emit_end(app, ledger, done)
+
+
 @run.command(example="evidence run logs 4f2a81 --lines 50")
 @click.argument("run_id", metavar="RUN")
 @click.option(
@@ -217,11 +302,24 @@ def _emit_status(
         ("checkpoint", render.short(found.checkpoint.id) if found.checkpoint else "none yet"),
         ("detail", found.detail),
     ]
+    if found.attempts > 1:
+        rows.insert(2, ("attempts", str(found.attempts)))
+        rows.insert(4, ("superseded", f"{found.superseded} updates, kept and not counted"))
     if remark:
         rows.append(("note", remark))
-    next_step = (
-        f"evidence eval run PROTOCOL {render.short(found.checkpoint.id)}"
-        if found.checkpoint
-        else f"evidence run status {render.short(record.id)}"
-    )
-    app.emit(found.as_dict(), render.fields(rows), next_step=next_step, failure=failure)
+    app.emit(found.as_dict(), render.fields(rows), next_step=_next(found), failure=failure)
+
+
+def _next(found: RunStatus) -> str:
+    short = render.short(found.run.id)
+    commands = {
+        "unconfirmed": f"evidence run reconcile {short}",
+        "dead": f"evidence run resume {short}",
+        "failed": f"evidence run resume {short}",
+        "stopped": f"evidence run resume {short}",
+    }
+    if found.state in commands:
+        return commands[found.state]
+    if found.checkpoint:
+        return f"evidence eval run PROTOCOL {render.short(found.checkpoint.id)}"
+    return f"evidence run status {short}"

@@ -24,12 +24,12 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "leakage.accepted": ("why",),
     "reward.audited": ("name", "pairs", "inversions"),
     "model.registered": ("name", "family"),
-    "plan.prepared": ("method", "budget_updates", "start"),
+    "plan.prepared": ("method", "budget_updates", "start", "fork"),
     "run.launched": ("host", "process"),
-    "run.resumed": ("from_update",),
+    "run.resumed": ("from_update", "exact"),
     "run.stop_requested": ("why",),
     "run.ended": ("outcome", "failure"),
-    "run.reconciled": ("found",),
+    "run.reconciled": ("found", "by"),
     "rollout.group": ("members",),
     "rollout.rejected": ("code",),
     "batch.built": ("step", "datums", "trainable_tokens"),
@@ -60,7 +60,9 @@ FIELDS: dict[str, tuple[str, ...]] = {
 def summary(record: Record) -> str:
     """The telling fields of a record's body, e.g. `step 3, loss 1.25`; empty where it has none."""
     pairs = ((name, record.body.get(name)) for name in FIELDS.get(record.kind, ()))
-    return ", ".join(_phrase(name, value) for name, value in pairs if value is not None)
+    words = [_phrase(name, value) for name, value in pairs if value is not None]
+    redone = record.ref("replays")
+    return ", ".join(words if redone is None else [*words, f"redoes {render.short(redone)}"])
 
 
 def _phrase(name: str, value: Any) -> str:

@@ -1,8 +1,9 @@
-"""Adapter checkpoints: what is in one, written whole or not at all (torch-free apart from the saving callable).
+"""Checkpoints: what is in one, written whole or not at all (torch-free apart from the saving callable).
 
-A checkpoint folder holds the adapter's tensors, its configuration and the trainer's state, and no pickle. Trusted for:
-the tensors on disk are those of the last acknowledged update. They are read back and hashed before anybody is told.
-A crash leaves either no folder or a `.partial` one, which nothing reads.
+A checkpoint folder holds the adapter's tensors, its configuration and the learner's state
+(`verifiers.learning.learner_state`), and no pickle. Trusted for: the tensors on disk are those of the last acknowledged
+update. They are read back and hashed before anybody is told. A crash leaves either no folder or a `.partial` one, which
+nothing reads.
 """
 
 from __future__ import annotations
@@ -13,14 +14,20 @@ from typing import TYPE_CHECKING
 
 from ledger.digests import open_regular
 from ledger.errors import EvidenceError
+from verifiers.learning.learner_state import (
+    ADAPTER_FILE,
+    LEARNER_FILE,
+    OPTIMIZER_FILE,
+    RANDOM_FILE,
+)
 from verifiers.learning.tensors import file_state_digest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-ADAPTER_FILE = "adapter_model.safetensors"
-FILES = ("adapter_config.json", ADAPTER_FILE, "trainer_state.json")
+CONFIG_FILE = "adapter_config.json"
+FILES = (CONFIG_FILE, ADAPTER_FILE, OPTIMIZER_FILE, RANDOM_FILE, LEARNER_FILE)
 
 
 def write_checkpoint(folder: Path, save: Callable[[Path], None], state: str) -> None:
@@ -51,12 +58,12 @@ def write_checkpoint(folder: Path, save: Callable[[Path], None], state: str) -> 
             actual=found,
         )
     for name in FILES:
-        _sync(partial / name)
-    _sync(partial)
+        sync(partial / name)
+    sync(partial)
     if folder.exists():
         raise FileExistsError(folder)
     partial.rename(folder)
-    _sync(folder.parent)
+    sync(folder.parent)
 
 
 def adapter_state_digest(folder: Path) -> str:
@@ -69,7 +76,8 @@ def adapter_state_digest(folder: Path) -> str:
         return file_state_digest(stream)
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Make a file's bytes, or a folder's entries, outlast a power cut."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

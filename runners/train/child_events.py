@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 ROW_COUNTS = ("input", "effective", "truncated", "dropped")
 FIELDS: dict[str, dict[str, type]] = {
     "start": {"rows": dict},
+    "restored": {"step": int, "state": str, "mode": str, "digests": dict},
     "batch": {"step": int, "micro_batches": list, "trainable_tokens": int},
     "update": {
         "step": int,

@@ -40,6 +40,12 @@ def micro_batches(rows: Sequence[EncodedRow], settings: SftSettings) -> list[lis
     return [list(islice(stream, settings.batch_size)) for _ in range(count)]
 
 
+def sampler_position(step: int, rows: int, settings: SftSettings) -> dict[str, int | str]:
+    """Where the order stands after a step: epoch and rows of it read, counted from 0, and the rows of an epoch."""
+    epoch, position = divmod(step * settings.accumulation * settings.batch_size, rows)
+    return {"order": settings.order, "epoch": epoch, "position": position, "rows": rows}
+
+
 def _stream(rows: Sequence[EncodedRow], settings: SftSettings) -> Iterator[int]:
     epoch = 0
     while True:

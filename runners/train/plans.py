@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 PACKAGES = ("ledger", "verifiers", "runners")
 TRUNCATED = "rows lose tokens to max_length"
+OTHER_HARDWARE = (
+    "the hardware is not the parent's: going on is equivalent, not bit for bit the same"
+)
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,33 @@ def read_config(path: Path) -> SftConfig:
 
 
 @dataclass(frozen=True)
+class Descent:
+    """What a plan takes from elsewhere: nothing, another plan's settings, a checkpoint's weights, or its whole state.
+
+    Attributes:
+        like: the plan whose settings were taken.
+        parent: the checkpoint to start from.
+        exact: everything of the parent goes on, not its weights alone.
+        fork: the parent has an heir already, or may have one beside this plan.
+    """
+
+    like: Record | None = None
+    parent: Record | None = None
+    exact: bool = False
+    fork: bool = False
+
+    @property
+    def start(self) -> str:
+        """How the record names it."""
+        if self.parent is None:
+            return "fresh"
+        return "exact" if self.exact else "weights"
+
+
+FRESH = Descent()
+
+
+@dataclass(frozen=True)
 class Prepared:
     """A plan's body and refs, ready to be recorded, and what a person should read first."""
 
@@ -63,7 +93,21 @@ class Prepared:
     figures: dict[str, Any]
 
 
-def prepare_sft(ledger: Ledger, config: SftConfig, shelf: Path) -> Prepared:
+def config_of(plan: Record) -> SftConfig:
+    """The configuration of a plan that was made: its split, its model, every setting."""
+    settings = SftSettings.from_values(plan.body["settings"])
+    return SftConfig(str(plan.ref("split")), str(plan.ref("model")), settings)
+
+
+def plan_of(ledger: Ledger, checkpoint: Record) -> Record:
+    """The plan of the run that published a checkpoint."""
+    run = ledger.get(str(checkpoint.ref("run")))
+    return ledger.get(str(run.ref("plan")))
+
+
+def prepare_sft(
+    ledger: Ledger, config: SftConfig, shelf: Path, descent: Descent = FRESH
+) -> Prepared:
     """Everything about a supervised run, counted before launch; nothing is recorded.
 
     Raises:
@@ -81,7 +125,41 @@ def prepare_sft(ledger: Ledger, config: SftConfig, shelf: Path) -> Prepared:
     refs: dict[str, str | list[str]] = {"split": split.id, "audit": audit.id, "model": model.id}
     if acceptance:
         refs["acceptance"] = acceptance[-1].id
-    return Prepared(_body(config.settings, split, model, figures), refs, figures)
+    body = _body(config.settings, split, model, figures)
+    return Prepared(_descended(ledger, body, refs, descent), refs, figures)
+
+
+def _descended(
+    ledger: Ledger, body: dict[str, Any], refs: dict[str, str | list[str]], descent: Descent
+) -> dict[str, Any]:
+    """The body, and the refs, of a plan that takes something from elsewhere."""
+    if descent.like is not None:
+        refs["like"] = descent.like.id
+    if descent.parent is None:
+        return body
+    parent = refs["parent"] = descent.parent.id
+    twin = {"of": body["settings_digest"], "start": descent.start, "parent": parent}
+    body |= {"start": descent.start, "settings_digest": sha256(canonical.encode(twin))}
+    if descent.exact:
+        old = plan_of(ledger, descent.parent)
+        body["budget_updates"] = _budget_left(ledger, descent.parent, old, fork=descent.fork)
+        if old.body["hardware"] != body["hardware"]:
+            body["warnings"].append(OTHER_HARDWARE)
+    if descent.fork:
+        body["fork"] = True
+    return body
+
+
+def _budget_left(ledger: Ledger, checkpoint: Record, plan: Record, *, fork: bool) -> int:
+    """In updates, those spent at the checkpoint included: an heir has the plan's, a fork what the lineage has left."""
+    budget = int(plan.body["budget_updates"])
+    state = ledger.state()
+    run = state.runs.get(str(checkpoint.ref("run")))
+    root = state.root_of(run) if run is not None else None
+    if not fork or root is None:
+        return budget
+    left = root.budget - root.live - root.elsewhere
+    return min(budget, int(checkpoint.body["spent_updates"]) + left)
 
 
 def training_rows(ledger: Ledger, split: Record) -> list[HandedOut]:

@@ -3,21 +3,45 @@
     python -m runners.train.sft          job on stdin, events on stdout (runners.protocol), log on stderr
 
 Job: `model` {path, name, files}, `rows` (JSON Lines of chat rows, each with its digest in `row`), `settings`
-(`SftSettings.effective`), `output` (an empty folder for checkpoints).
-Events: `start`, then per step `batch`, `update`, sometimes `checkpoint`, then `end`.
+(`SftSettings.effective`), `output` (an empty folder for checkpoints), `until` (the step to end after), `start` (see
+`Start`). With `batches` (the rows of each step from the start on, by digest) those are fed instead of the plan's own.
+Events: `start`, `restored` where a state was put back, then per step `batch`, `update`, sometimes `checkpoint`, then `end`.
 """
 
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ledger.errors import EvidenceError
 from runners.protocol import Channel, serve
+from verifiers.learning.learner_state import ADAPTER_FILE
 
 if TYPE_CHECKING:
     from runners.train.config import SftSettings
     from runners.train.preflight import Encoded
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where a run begins.
+
+    Attributes:
+        mode: `fresh`, `weights` (an adapter, and nothing else of its run) or `exact` (a whole learner's state).
+        step: the step before the first, 0 unless the start is exact.
+        checkpoint: `path` of a checkpoint's folder, `files`, its inventory, and `state`, its state digest.
+    """
+
+    mode: str = "fresh"
+    step: int = 0
+    checkpoint: dict[str, Any] | None = None
+
+    @classmethod
+    def of(cls, job: dict[str, Any]) -> Start:
+        """The job's start."""
+        return cls(**job["start"])
 
 
 def main() -> int:
@@ -32,7 +56,7 @@ def train(channel: Channel, job: dict[str, Any]) -> dict[str, Any]:
         The fields of `end`: outcome, steps done, last state.
 
     Raises:
-        EvidenceError: the model or the rows are not what they should be.
+        EvidenceError: the model, the rows or the state to go on from are not what they should be.
         UsageError: a setting, a step without gradient, a supervisor that refuses; `SHORT_RUN`, fewer steps than planned.
     """
     from ledger.errors import UsageError
@@ -42,16 +66,21 @@ def train(channel: Channel, job: dict[str, Any]) -> dict[str, Any]:
     from runners.train.tokens import load_tokenizer
 
     settings = SftSettings.from_values(job["settings"])
+    until, start = int(job["until"]), Start.of(job)
     tokenizer = load_tokenizer(Path(job["model"]["path"]))
     encoded = encode_rows(tokenizer, read_rows(Path(job["rows"])), settings.max_length)
     seed_everything(settings.seed, settings.threads, settings.matmul)
     trainer = build(channel, job, settings, encoded, tokenizer)
     channel.ask("start", **start_fields(trainer, encoded, settings))
-    trainer.train()
-    done = trainer.state.global_step
-    if done < settings.steps and not channel.stop:
-        raise UsageError("SHORT_RUN", f"{done} of {settings.steps} steps were taken")
-    outcome = "completed" if done >= settings.steps else "stopped"
+    done = start.step
+    if done < until:
+        if start.mode == "weights":
+            channel.ask("restored", step=0, state=trainer.state_digest, mode="weights", digests={})
+        trainer.train()
+        done = trainer.state.global_step
+    if done < until and not channel.stop:
+        raise UsageError("SHORT_RUN", f"{done} of {until} steps were taken")
+    outcome = "completed" if done >= until else "stopped"
     return {
         "outcome": outcome,
         "steps": done,
@@ -63,13 +92,13 @@ def train(channel: Channel, job: dict[str, Any]) -> dict[str, Any]:
 def build(
     channel: Channel, job: dict[str, Any], settings: SftSettings, encoded: Encoded, tokenizer: Any
 ) -> Any:
-    """The trainer on a freshly loaded model with a fresh adapter, and the data in the order of the steps."""
+    """The trainer on a freshly loaded model with its adapter, and the data in the order of the steps to come."""
     from datasets import Dataset
 
-    from runners.train.order import micro_batches
-    from runners.train.trainer import Collator, LedgerSFTTrainer
+    from runners.train.trainer import Collator, LedgerSFTTrainer, Origin
 
-    order = [position for batch in micro_batches(encoded.rows, settings) for position in batch]
+    start = Start.of(job)
+    order = reading_order(job, settings, encoded)
     data = Dataset.from_dict(
         {
             "input_ids": [list(encoded.rows[position].ids) for position in order],
@@ -81,6 +110,10 @@ def build(
         channel=channel,
         rows=encoded.rows,
         settings=settings,
+        until=int(job["until"]),
+        origin=Origin(Path(start.checkpoint["path"]), start.step)
+        if start.checkpoint and start.mode == "exact"
+        else None,
         model=adapted_model(job, settings),
         args=arguments(job, settings),
         train_dataset=data,
@@ -89,11 +122,30 @@ def build(
     )
 
 
-def adapted_model(job: dict[str, Any], settings: SftSettings) -> Any:
-    """The base model with a fresh adapter on it.
+def reading_order(job: dict[str, Any], settings: SftSettings, encoded: Encoded) -> list[int]:
+    """The rows of the steps to come, as positions among the encoded rows: the plan's, or those that the job recorded.
 
     Raises:
-        EvidenceError: the model is not what was registered.
+        EvidenceError: `BATCH_ROWS`, a recorded batch has a row that the run does not have, or another number of them.
+    """
+    from runners.train.order import micro_batches
+
+    per_step = settings.accumulation * settings.batch_size
+    if "batches" not in job:
+        whole = [row for batch in micro_batches(encoded.rows, settings) for row in batch]
+        return whole[Start.of(job).step * per_step :] or whole[-per_step:]
+    position = {row.digest: number for number, row in enumerate(encoded.rows)}
+    for batch in job["batches"]:
+        if len(batch) != per_step or not position.keys() >= set(batch):
+            raise EvidenceError("BATCH_ROWS", "a recorded batch is none of this run's rows")
+    return [position[row] for batch in job["batches"] for row in batch]
+
+
+def adapted_model(job: dict[str, Any], settings: SftSettings) -> Any:
+    """The base model with an adapter on it: fresh, or with the weights of the checkpoint that the run starts from.
+
+    Raises:
+        EvidenceError: the model or the checkpoint is not what was registered, or does not fit the settings.
         UsageError: `SETTING_INVALID`, the model has no module of a target's name, or no such layer.
     """
     from peft import get_peft_model
@@ -111,7 +163,41 @@ def adapted_model(job: dict[str, Any], settings: SftSettings) -> Any:
     model = get_peft_model(base, adapter_config(job, settings))
     # The adapter's file names the base model; the library would write this machine's path to it.
     model.peft_config["default"].base_model_name_or_path = job["model"]["name"]
+    start = Start.of(job)
+    if start.checkpoint is not None:
+        load_weights(model, start.checkpoint)
     return model
+
+
+def load_weights(model: Any, checkpoint: dict[str, Any]) -> None:
+    """Put a checkpoint's adapter into the model.
+
+    Raises:
+        EvidenceError: `MODEL_FILES_CHANGED`, it is not the checkpoint's folder; `STATE_DIFFERS`, its adapter is another than
+            the settings give.
+    """
+    from peft import set_peft_model_state_dict
+    from safetensors.torch import load_file
+
+    from runners.prepare.models import check_unchanged
+    from runners.train.trainer import live_names, live_state
+
+    folder = Path(checkpoint["path"])
+    check_unchanged(folder, checkpoint["files"])
+    tensors = load_file(folder / ADAPTER_FILE)
+    if {name: value.shape for name, value in tensors.items()} != live_names(model):
+        raise EvidenceError(
+            "STATE_DIFFERS", "the checkpoint's adapter is not the settings' adapter"
+        )
+    set_peft_model_state_dict(model, tensors)
+    found = live_state(model)
+    if found != checkpoint["state"]:
+        raise EvidenceError(
+            "STATE_DIFFERS",
+            "the adapter that was loaded has another state",
+            expected=checkpoint["state"],
+            actual=found,
+        )
 
 
 def adapter_config(job: dict[str, Any], settings: SftSettings) -> Any:

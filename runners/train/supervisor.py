@@ -1,198 +1,41 @@
 """The supervisor of a supervised run: it claims the plan, starts the child and writes every record.
 
-The child holds no key and waits for each answer, so an optimizer step whose record cannot be written does
-not happen. Whatever ends the run, `run.ended` says with which counters, and what that does not establish.
+The child holds no key and waits for each answer, so an optimizer step whose record cannot be written does not
+happen. Whatever ends the run, `run.ended` says with which counters, and what that does not establish. Launching and
+resuming differ in their first record and in where the child begins; everything after that is the same attempt.
 """
 
 from __future__ import annotations
 
-import os
-import platform
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ledger.blobs import BINARY, JSON, SAFETENSORS
-from ledger.digests import inventory, tree_digest
 from ledger.errors import EvidenceError, UsageError
-from runners.child import ChildExit, Event, Reply, run_child
+from runners.child import ChildExit, run_child
+from runners.environment import machine
 from runners.interrupts import first_is_a_wish
-from runners.prepare.data import put_lines
 from runners.prepare.shelf import model_folder
-from runners.train.child_events import (
-    ROW_COUNTS,
-    check_event,
-    checkpoint_folder,
-    row_counts,
-    rows_read,
-)
 from runners.train.plans import check_fresh, training_rows, write_rows
-from verifiers.replay.learning import batch_digest
+from runners.train.processes import start_token, this_process
+from runners.train.recovery import recover
+from runners.train.supervised import NOT_ESTABLISHED, Supervised
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable
 
     from ledger.book import Ledger
     from ledger.record import Record
+    from verifiers.data.hand_out import HandedOut
+
+    Tell = Callable[[str, dict[str, Any]], None]
 
 CHILD = "runners.train.sft"
-MAX_ROWS_IN_RECORD = 512
-NOT_ESTABLISHED = [
-    "that the recorded loss and gradient were computed as stated: re-execution shows it",
-    "that the adapter is better than its base: an evaluation shows it",
-]
-
-
-@dataclass
-class _Supervised:
-    """One run while it goes on: its records so far, and what the child said."""
-
-    ledger: Ledger
-    run: Record
-    split: Record
-    budget: int
-    given: Collection[str]
-    output: Path
-    tell: Callable[[str, dict[str, Any]], None]
-    batch: Record | None = None
-    update: Record | None = None
-    checkpoint: Record | None = None
-    datums: int = 0
-    rows: dict[str, int] = field(default_factory=lambda: dict.fromkeys(ROW_COUNTS, 0))
-    metrics: list[dict[str, Any]] = field(default_factory=list)
-
-    def answer(self, event: Event) -> Reply:
-        """Write what an event says; the reply names the record.
-
-        Raises:
-            EvidenceError: `CHILD_PROTOCOL`.
-            UsageError: what the rules refuse.
-        """
-        check_event(event)
-        handlers = {
-            "start": self._start,
-            "batch": self._batch,
-            "update": self._update,
-            "checkpoint": self._checkpoint,
-        }
-        record = handlers[event["event"]](event)
-        return {"id": record.id} if record is not None else {}
-
-    def _start(self, event: Event) -> None:
-        self.rows = row_counts(event)
-        self.tell("start", event)
-
-    def _batch(self, event: Event) -> Record:
-        rows = rows_read(event, self.given)
-        inline = len(rows) <= MAX_ROWS_IN_RECORD
-        blob = None if inline else put_lines(self.ledger, ({"row": row} for row in rows))
-        self.batch = self.ledger.append(
-            "batch.built",
-            {
-                "step": event["step"],
-                "digest": batch_digest(rows),
-                "rows": rows if inline else [],
-                "rows_blob": blob.model_dump() if blob else None,
-                "datums": len(rows),
-                "trainable_tokens": event["trainable_tokens"],
-                "dropped": [],
-            },
-            {"run": self.run.id, "split": self.split.id},
-        )
-        self.datums += len(rows)
-        return self.batch
-
-    def _update(self, event: Event) -> Record:
-        if self.batch is None:
-            raise EvidenceError("CHILD_PROTOCOL", "an update came before its batch")
-        refs: dict[str, str | list[str]] = {"run": self.run.id, "batch": [self.batch.id]}
-        if self.update is not None:
-            refs["previous"] = self.update.id
-        names = ("step", "learning_rate", "loss", "gradient_norm")
-        body = {name: event[name] for name in names}
-        self.update = self.ledger.append(
-            "update.acknowledged",
-            {
-                **body,
-                "before": {"scheme": "tensors", "value": event["before"]},
-                "after": {"scheme": "tensors", "value": event["after"]},
-                "figures": event["figures"],
-                "ranks": [],
-                "provider": {},
-            },
-            refs,
-        )
-        self.metrics.append({**body, "time": self.update.time, **event["figures"]})
-        self.tell("update", {**body, "budget": self.budget})
-        return self.update
-
-    def _checkpoint(self, event: Event) -> Record:
-        if self.update is None:
-            raise EvidenceError("CHILD_PROTOCOL", "a checkpoint came before any update")
-        folder = checkpoint_folder(event, self.output)
-        entries = inventory(folder)
-        files = [self._keep(folder, item.path) for item in entries]
-        self.checkpoint = self.ledger.append(
-            "checkpoint.published",
-            {
-                "step": event["step"],
-                "files": files,
-                "tree": tree_digest(entries),
-                "state": {"scheme": "tensors", "value": event["state"]},
-                "completeness": {
-                    "weights": True,
-                    "optimizer": False,
-                    "scheduler": False,
-                    "random": False,
-                    "sampler": False,
-                },
-                "spent_updates": event["step"],
-                "spent_datums": self.datums,
-                "hosted": None,
-            },
-            {"run": self.run.id, "update": self.update.id},
-        )
-        self.tell("checkpoint", {"step": event["step"], "id": self.checkpoint.id})
-        return self.checkpoint
-
-    def _keep(self, folder: Path, path: str) -> dict[str, Any]:
-        kinds = {".safetensors": SAFETENSORS, ".json": JSON}
-        media_type = kinds.get(Path(path).suffix, BINARY)
-        blob = self.ledger.blobs.put_file(folder / path, media_type)
-        return {"path": path, "size": blob.size, "digest": blob.digest}
-
-    def end(self, outcome: str, failure: str | None, detail: str) -> Record:
-        """Record how the run ended, with the ledger's own counters."""
-        state = self.ledger.state().runs[self.run.id]
-        metrics = put_lines(self.ledger, self.metrics) if self.metrics else None
-        refs: dict[str, str | list[str]] = {"run": self.run.id}
-        if state.last_update is not None:
-            refs["last_update"] = state.last_update
-        if self.checkpoint is not None:
-            refs["checkpoint"] = self.checkpoint.id
-        return self.ledger.append(
-            "run.ended",
-            {
-                "outcome": outcome,
-                "failure": failure,
-                "detail": detail[:4000],
-                "counters": {
-                    "groups": state.groups,
-                    "datums": state.datums,
-                    "updates": state.live,
-                    "outcomes": 0,
-                },
-                "rows": self.rows,
-                "not_established": NOT_ESTABLISHED,
-                "metrics": metrics.model_dump() if metrics else None,
-            },
-            refs,
-        )
 
 
 @dataclass(frozen=True)
 class RunResult:
-    """A run that ended: its launch, its end, its last checkpoint, and where its log lies."""
+    """An attempt that ended: its run's launch, its end, its last checkpoint, and where its log lies."""
 
     run: Record
     ended: Record
@@ -200,11 +43,22 @@ class RunResult:
     log: Path
 
 
+@dataclass(frozen=True)
+class _Material:
+    """What an attempt works with, looked up before anything is claimed."""
+
+    plan: Record
+    model: Record
+    folder: Path
+    rows: list[HandedOut]
+    origin: Record | None
+
+
 def launch_sft(
     ledger: Ledger,
     plan: Record,
     shelf: Path,
-    tell: Callable[[str, dict[str, Any]], None],
+    tell: Tell,
     stop_requested: Callable[[], bool] = lambda: False,
 ) -> RunResult:
     """Claim a plan, train, and record how it ended; returns when the run is over.
@@ -222,36 +76,119 @@ def launch_sft(
         OSError: the machine refused a file; `run.ended` says so too.
         KeyboardInterrupt: the second Ctrl-C.
     """
+    material = _material(ledger, plan, shelf, _parent(ledger, plan))
+    body = {**this_process(), "seen": ledger.seen().model_dump()}
+    run = ledger.append("run.launched", body, {"plan": plan.id})
+    return _attempt(ledger, run, material, tell, stop_requested)
+
+
+def resume_sft(
+    ledger: Ledger,
+    run: Record,
+    checkpoint: Record | None,
+    shelf: Path,
+    tell: Tell,
+    stop_requested: Callable[[], bool] = lambda: False,
+) -> RunResult:
+    """Go on with a run whose last attempt ended or was reconciled; returns when this attempt is over.
+
+    Args:
+        ledger: open for writing with a train key.
+        run: its launch.
+        checkpoint: one of the run's own on its live path, with a complete state; None to begin again where it began.
+        shelf: where model folders lie.
+        tell: see `launch_sft`.
+        stop_requested: see `launch_sft`.
+
+    Raises:
+        UsageError: `PLAN_STALE`, `RUN_STILL_OPEN`, `STATE_INCOMPLETE`, or what else the rules refuse; nothing is then begun.
+        EvidenceError: `BLOB_MISSING` or `BLOB_WRONG`, the checkpoint's bytes are not what its record says; the same.
+        LedgerError: see `launch_sft`.
+        OSError: see `launch_sft`.
+        KeyboardInterrupt: the second Ctrl-C.
+    """
+    plan = ledger.get(str(run.ref("plan")))
+    material = _material(ledger, plan, shelf, checkpoint or _parent(ledger, plan))
+    refs: dict[str, str | list[str]] = {"run": run.id}
+    if checkpoint is not None:
+        refs["checkpoint"] = checkpoint.id
+    body = {**this_process(), "from_update": _first_step(material), "exact": promised(plan)}
+    ledger.append("run.resumed", body, refs)
+    return _attempt(ledger, run, material, tell, stop_requested)
+
+
+def newest_checkpoint(ledger: Ledger, run: Record) -> Record | None:
+    """The checkpoint from which least is redone: complete, the run's own, on its live path; None where there is none."""
+    checkpoints = {
+        str(item.ref("update")): item
+        for item in ledger.referrers(run.id, "run", "checkpoint.published")
+        if all(item.body["completeness"].values())
+    }
+    state = ledger.state().runs.get(run.id)
+    update = state.last_update if state is not None else None
+    while update is not None and update not in checkpoints:
+        record = ledger.find(update)
+        update = record.ref("previous") if record and record.ref("run") == run.id else None
+    return checkpoints[update] if update is not None else None
+
+
+def promised(plan: Record) -> bool:
+    """Whether bit-exactness is promised here: the processor is the plan's, as threads and libraries are anyway."""
+    return bool(machine().processor == plan.body["hardware"]["processor"])
+
+
+def _parent(ledger: Ledger, plan: Record) -> Record | None:
+    parent = plan.ref("parent")
+    return None if parent is None else ledger.get(parent)
+
+
+def _material(ledger: Ledger, plan: Record, shelf: Path, origin: Record | None) -> _Material:
     check_fresh(plan)
+    if origin is not None:
+        for item in origin.body["files"]:
+            ledger.blobs.check(item["digest"])
     split = ledger.get(str(plan.ref("split")))
     model = ledger.get(str(plan.ref("model")))
     folder = model_folder(shelf, model)
-    rows = training_rows(ledger, split)
-    run = ledger.append(
-        "run.launched",
-        {
-            "host": platform.node()[:200] or "unknown",
-            "process": os.getpid(),
-            "start_token": start_token(os.getpid()),
-            "seen": ledger.seen().model_dump(),
-        },
-        {"plan": plan.id},
+    return _Material(plan, model, folder, training_rows(ledger, split), origin)
+
+
+def _first_step(material: _Material) -> int:
+    """The step that an attempt stands at before its first: 0 unless it goes on exactly."""
+    weights_only = material.origin is None or (
+        material.plan.body["start"] == "weights"
+        and material.origin.id == material.plan.ref("parent")
     )
+    return 0 if weights_only or material.origin is None else int(material.origin.body["step"])
+
+
+def _attempt(
+    ledger: Ledger,
+    run: Record,
+    material: _Material,
+    tell: Tell,
+    stop_requested: Callable[[], bool],
+) -> RunResult:
+    """Everything after the claim, whether it launched or resumed the run."""
     work = ledger.path / "work" / run.id[7:23]
-    given = frozenset(row.digest for row in rows)
-    budget = plan.body["budget_updates"]
-    supervised = _Supervised(ledger, run, split, budget, given, work / "output", tell)
-    settings = plan.body["settings"]
-    job = {
-        "model": {"path": str(folder), "name": model.body["name"], "files": model.body["files"]},
-        "rows": str(work / "rows.jsonl"),
-        "settings": settings,
-        "output": str(work / "output"),
-    }
+    number = 1 + len(ledger.referrers(run.id, "run", "run.resumed"))
+    place = work / f"attempt-{number}"
+    supervised = Supervised(
+        ledger,
+        material.plan,
+        run,
+        material.origin,
+        frozenset(row.digest for row in material.rows),
+        place / "output",
+        tell,
+        promised(material.plan),
+    )
     log = work / "child.log"
+    settings = material.plan.body["settings"]
     try:
-        work.mkdir(parents=True, mode=0o700)
-        write_rows(work / "rows.jsonl", rows)
+        place.mkdir(parents=True, mode=0o700)
+        write_rows(place / "rows.jsonl", material.rows)
+        job = _job(ledger, material, place, supervised)
         with first_is_a_wish() as interrupted:
             ended = run_child(
                 CHILD,
@@ -273,7 +210,40 @@ def launch_sft(
     return RunResult(run, _record_end(supervised, ended), supervised.checkpoint, log)
 
 
-def _record_end(supervised: _Supervised, ended: ChildExit) -> Record:
+def _job(
+    ledger: Ledger, material: _Material, place: Path, supervised: Supervised
+) -> dict[str, Any]:
+    """The child's job: model, rows, settings, where to begin and where to end."""
+    model, plan = material.model, material.plan
+    files = {"name": model.body["name"], "files": model.body["files"]}
+    return {
+        "model": {"path": str(material.folder), **files},
+        "rows": str(place / "rows.jsonl"),
+        "settings": plan.body["settings"],
+        "output": str(supervised.output),
+        "until": supervised.budget,
+        "start": start_job(ledger, material.origin, _first_step(material), place / "start"),
+    }
+
+
+def start_job(ledger: Ledger, origin: Record | None, step: int, folder: Path) -> dict[str, Any]:
+    """The job's `start`, the checkpoint recovered from the ledger into a folder.
+
+    Raises:
+        EvidenceError: `BLOB_MISSING`, `BLOB_WRONG`: its bytes are not what the record says.
+    """
+    if origin is None:
+        return {"mode": "fresh", "step": 0, "checkpoint": None}
+    recover(ledger, origin, folder)
+    checkpoint = {
+        "path": str(folder),
+        "files": origin.body["files"],
+        "state": origin.body["state"]["value"],
+    }
+    return {"mode": "exact" if step else "weights", "step": step, "checkpoint": checkpoint}
+
+
+def _record_end(supervised: Supervised, ended: ChildExit) -> Record:
     live = supervised.ledger.state().runs[supervised.run.id].live
     if ended.outcome == "completed" and live < supervised.budget:
         return supervised.end("failed", "short_run", f"{live} of {supervised.budget} updates")
@@ -281,9 +251,14 @@ def _record_end(supervised: _Supervised, ended: ChildExit) -> Record:
     return supervised.end(ended.outcome, ended.failure, detail)
 
 
-def start_token(pid: int) -> str:
-    """What tells this process from a later one with the same number: its start in clock ticks since boot."""
-    stat = Path(f"/proc/{pid}/stat")
-    if not stat.exists():
-        return "gone" if Path("/proc/self").exists() else "unknown"
-    return stat.read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()[19]
+__all__ = [
+    "CHILD",
+    "NOT_ESTABLISHED",
+    "RunResult",
+    "launch_sft",
+    "newest_checkpoint",
+    "promised",
+    "resume_sft",
+    "start_job",
+    "start_token",
+]

@@ -6,12 +6,15 @@ Order of one optimizer step, each arrow an event that the supervisor must acknow
     forward and backward passes
     gradient checked, optimizer step -> `update`     loss, gradient norm, rate, state before and after
     (at a save point) files written  -> `checkpoint` folder, step, state
+
+A run that goes on from a checkpoint first says `restored`: what it loaded, by digests of the live state. The library's
+own way of resuming is not used: it goes on without a word where optimizer, schedule or random state is missing.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +27,17 @@ from ledger.canonical import real
 from ledger.errors import UsageError
 from runners.loading import tensors_digest
 from runners.train.checkpoints import write_checkpoint
+from runners.train.learner import (
+    Learner,
+    check_complete,
+    check_restored,
+    counters_of,
+    restore,
+    restore_random,
+    state_files,
+)
 from runners.train.loss import STEP, LabelledLoss, labelled_loss
+from runners.train.order import sampler_position
 from runners.train.tokens import IGNORED
 
 if TYPE_CHECKING:
@@ -37,6 +50,14 @@ if TYPE_CHECKING:
     from runners.train.tokens import EncodedRow
 
 Batch = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The checkpoint that a run goes on from: its folder and its step."""
+
+    folder: Path
+    step: int
 
 
 class Collator:
@@ -75,17 +96,33 @@ class LedgerSFTTrainer(SFTTrainer):
         channel: where events go.
         rows: the encoded rows that the dataset's `rows` column counts.
         settings: of the run.
+        until: the step after which to stop, the last of the settings' schedule or an earlier one.
+        origin: the checkpoint to go on from exactly; its adapter is in the model already.
         options: what `SFTTrainer` takes.
+
+    Raises:
+        EvidenceError: `STATE_INCOMPLETE` or `STATE_MALFORMED`, the origin's state is not whole.
     """
 
     def __init__(
-        self, *, channel: Channel, rows: Sequence[EncodedRow], settings: SftSettings, **options: Any
+        self,
+        *,
+        channel: Channel,
+        rows: Sequence[EncodedRow],
+        settings: SftSettings,
+        until: int,
+        origin: Origin | None = None,
+        **options: Any,
     ) -> None:
+        if origin is not None:
+            check_complete(origin.folder, origin.step)
         super().__init__(**options)
         self.adapted: Any = self.model
         self.channel = channel
         self.rows = rows
         self.settings = settings
+        self.until = until
+        self.origin = origin
         self.step_loss = 0.0
         self.step_norm = math.nan
         self.step_parts: list[LabelledLoss] = []
@@ -97,6 +134,8 @@ class LedgerSFTTrainer(SFTTrainer):
     ) -> tuple[list[Batch], torch.Tensor | int | None]:
         """Choose the micro-batches of one step, and have them recorded before anything is computed on them."""
         batches, items = super().get_batch_samples(epoch_iterator, num_batches, device)
+        if self.origin is not None and self.origin.step == self.state.global_step:
+            self._restored(self.origin)
         chosen = [
             [self.rows[position] for position in batch.pop("rows").tolist()] for batch in batches
         ]
@@ -144,9 +183,53 @@ class LedgerSFTTrainer(SFTTrainer):
             raise UsageError("BAD_GRADIENT", f"step {step} has a gradient norm of {self.step_norm}")
         return norm
 
+    def _init_training_state(self, *arguments: Any) -> tuple[int, int]:
+        """The trainer's own counters, those of the checkpoint where the run goes on from one."""
+        started: tuple[int, int] = super()._init_training_state(*arguments)
+        if self.origin is not None:
+            counters = counters_of(self.origin.folder)
+            self.state.global_step = self.origin.step
+            self.state.total_flos = counters["floating_point_operations"]
+            self._total_train_tokens = counters["tokens"]
+        return started
+
+    def _prepare_for_training(self, *arguments: Any) -> Any:
+        """The library's optimizer and schedule, filled from the checkpoint where the run goes on from one."""
+        prepared = super()._prepare_for_training(*arguments)  # type: ignore[no-untyped-call]  # the same
+        if self.origin is not None:
+            restore(self._learner(), self.origin.folder)
+        return prepared
+
+    def _restored(self, origin: Origin) -> None:
+        """Put the random generators back, the last thing before the first step, and say what was loaded.
+
+        Raises:
+            EvidenceError: `STATE_DIFFERS`, the live state is not the checkpoint's.
+        """
+        restore_random(origin.folder)
+        digests = check_restored(origin.folder, self._state_files())
+        self.channel.ask(
+            "restored", step=origin.step, state=self.state_digest, mode="exact", digests=digests
+        )
+
+    def _learner(self) -> Learner:
+        scaler = self.accelerator.scaler
+        return Learner(self.adapted, self.optimizer, self.lr_scheduler, scaler)
+
+    def _state_files(self) -> dict[str, bytes]:
+        step = self.state.global_step
+        counters = {
+            "updates": step,
+            "tokens": int(self._total_train_tokens),
+            "floating_point_operations": int(self.state.total_flos),
+        }
+        sampler = sampler_position(step, len(self.rows), self.settings)
+        return state_files(self._learner(), sampler, counters)
+
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
-        """Write the adapter and the trainer's state, and nothing that would have to be unpickled."""
+        """Write the adapter and the learner's state, and nothing that would have to be unpickled."""
         del model, trial
+        self.store_flos()
         step = self.state.global_step
         folder = Path(str(self.args.output_dir)) / f"checkpoint-{step:06d}"
         write_checkpoint(folder, self._save_files, self.state_digest)
@@ -154,7 +237,8 @@ class LedgerSFTTrainer(SFTTrainer):
 
     def _save_files(self, folder: Path) -> None:
         self.adapted.save_pretrained(folder, save_embedding_layers=False)
-        self.state.save_to_json(str(folder / "trainer_state.json"))
+        for name, data in self._state_files().items():
+            (folder / name).write_bytes(data)
 
 
 class _Acknowledge(TrainerCallback):
@@ -187,7 +271,7 @@ class _Acknowledge(TrainerCallback):
         """Save at the planned steps, after the last, and where the run is told to stop."""
         del args, kwargs
         settings = self._trainer.settings
-        last = state.global_step >= settings.steps or self._trainer.channel.stop
+        last = state.global_step >= self._trainer.until or self._trainer.channel.stop
         planned = settings.save_steps > 0 and state.global_step % settings.save_steps == 0
         control.should_save = last or planned
         control.should_training_stop = last
@@ -197,6 +281,12 @@ class _Acknowledge(TrainerCallback):
 def live_state(model: Any) -> str:
     """The state digest of the adapter in memory, under the names its file will have."""
     return tensors_digest(get_peft_model_state_dict(model, save_embedding_layers=False).items())
+
+
+def live_names(model: Any) -> dict[str, torch.Size]:
+    """The adapter's tensors in memory, under the names its file will have, by shape."""
+    tensors = get_peft_model_state_dict(model, save_embedding_layers=False)
+    return {name: value.shape for name, value in tensors.items()}
 
 
 def batch_fields(chosen: Sequence[Sequence[EncodedRow]]) -> dict[str, Any]:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from descent import begun, end, publish, resume, step
+from world import World
 
 from ledger import canonical
 from ledger.book import Ledger
@@ -387,3 +389,23 @@ def test_a_person_sees_a_table_and_the_head(made):
     assert lines[0].split() == ["kind", "seq"]
     assert lines[1].split() == ["ledger.created", "0"]
     assert lines[-1].startswith("3 rows, read at 3 records, root ")
+
+
+def test_superseded_updates_are_counted_apart():
+    """After a run went back to its checkpoint: one row a step in its curve, and the lost updates beside those that count."""
+    world = World()
+    run = begun(world)
+    checkpoint = publish(world, run)
+    step(world, run, 2)
+    end(world, run)
+    resume(world, run, checkpoint)
+    last = step(world, run)
+    found = [(item.seq, b"", item.signature, item.entry) for item in world.records]
+    loaded = load(found, frozenset(ALL_TABLES))
+    curve = in_process(loaded, find("curve").sql, run=run.id)
+    steps = [dict(zip(curve["columns"], row, strict=True)) for row in curve["rows"]]
+    assert [(row["step"], row["update"] == last.id) for row in steps] == [(1, False), (2, True)]
+    (row,) = in_process(loaded, find("runs").sql)["rows"]
+    assert row[3:7] == [4, 2, 2, "not ended"]
+    unfinished = in_process(loaded, find("unfinished").sql)["rows"]
+    assert [(item[0], item[1]) for item in unfinished] == [("run", run.id)]

@@ -7,6 +7,17 @@ from typing import NamedTuple
 
 import pytest
 import samples
+from descent import (
+    continued,
+    heir_launched,
+    incomplete,
+    like_another,
+    redone_otherwise,
+    resumed_after_heir,
+    resumed_incomplete,
+    resumed_superseded,
+    unnamed_redo,
+)
 from world import DRAFTS, Draft, World, enrolment, key
 
 from ledger.checks import CHECKS
@@ -534,7 +545,24 @@ REFUSALS = [
         refer("parent", lambda world: world.need("checkpoint.published")),
         "PLAN_START",
     ),
+    Refusal("P3", "fork of nothing", "plan.prepared", bodied(fork=True), "PLAN_START"),
     Refusal("P4", "live twin", "plan.prepared", twin_live, "TWIN_UNCONFIRMED"),
+    Refusal("P5", "other model", "plan.prepared", continued(model=True), "PARENT_DIFFERS"),
+    Refusal("P5", "other split", "plan.prepared", continued(split=True), "PARENT_DIFFERS"),
+    Refusal("P5", "other settings", "plan.prepared", continued(settings={}), "PARENT_DIFFERS"),
+    Refusal("P5", "other code", "plan.prepared", continued(code={}), "PARENT_DIFFERS"),
+    Refusal("P5", "other libraries", "plan.prepared", continued(libraries={}), "PARENT_DIFFERS"),
+    Refusal("P5", "other seeds", "plan.prepared", continued(seeds={}), "PARENT_DIFFERS"),
+    Refusal("P5", "state not whole", "plan.prepared", incomplete, "STATE_INCOMPLETE"),
+    Refusal("P5", "more budget", "plan.prepared", continued(budget_updates=5), "BUDGET_EXCEEDED"),
+    Refusal(
+        "P5", "no budget left", "plan.prepared", continued(budget_updates=1), "BUDGET_EXCEEDED"
+    ),
+    Refusal("P6", "other settings", "plan.prepared", like_another(settings={}), "PARENT_DIFFERS"),
+    Refusal("P6", "goes on too", "plan.prepared", like_another(parent=True), "PLAN_START"),
+    Refusal("P7", "parent live", "plan.prepared", continued(ended=False), "RUN_STILL_OPEN"),
+    Refusal("P7", "second heir", "plan.prepared", continued(heirs=1), "HEIR_EXISTS"),
+    Refusal("P7", "parent complete", "plan.prepared", continued(spend=True), "BUDGET_EXCEEDED"),
     # runs
     Refusal("R1", "launched before", "run.launched", launched_before, "PLAN_LAUNCHED"),
     Refusal("R1", "live twin", "run.launched", twin_prepared_before, "TWIN_UNCONFIRMED"),
@@ -543,6 +571,27 @@ REFUSALS = [
     Refusal("R2", "completed", "run.resumed", resume_completed, "RUN_STILL_OPEN"),
     Refusal("R2", "other checkpoint", "run.resumed", other_checkpoint, "CHECKPOINT_OTHER_RUN"),
     Refusal("R2", "other step", "run.resumed", bodied(from_update=1), "UPDATE_OUT_OF_ORDER"),
+    Refusal("R2", "superseded", "run.resumed", resumed_superseded, "CHECKPOINT_SUPERSEDED"),
+    Refusal("R2", "state not whole", "run.resumed", resumed_incomplete, "STATE_INCOMPLETE"),
+    Refusal("R2", "heir went on", "run.resumed", resumed_after_heir, "HEIR_EXISTS"),
+    Refusal("R6", "second heir", "run.launched", heir_launched, "HEIR_EXISTS"),
+    Refusal("R7", "elsewhere", "checkpoint.restored", not_newest, "CHECKPOINT_OTHER_UPDATE"),
+    Refusal(
+        "R7",
+        "weights of no plan",
+        "checkpoint.restored",
+        bodied(mode="weights"),
+        "CHECKPOINT_OTHER_UPDATE",
+    ),
+    Refusal("R7", "state", "checkpoint.restored", bodied(state=samples.weights(7)), "STATE_BROKEN"),
+    Refusal(
+        "R7",
+        "part",
+        "checkpoint.restored",
+        bodied(digests={"x": samples.digest("x")}),
+        "STATE_DIFFERS",
+    ),
+    Refusal("R7", "no fork", "checkpoint.restored", bodied(fork=True), "PLAN_START"),
     Refusal("R3", "stop", "run.stop_requested", after_end, "RUN_NOT_OPEN"),
     Refusal("R5", "ended", "run.reconciled", after_end, "RUN_NOT_OPEN"),
     Refusal("R3", "group", "rollout.group", after_end, "RUN_NOT_OPEN"),
@@ -592,6 +641,8 @@ REFUSALS = [
     Refusal(
         "U6", "other batch", "update.acknowledged", replay_with_other_batch, "REPLAY_OTHER_BATCH"
     ),
+    Refusal("U6", "not named", "update.acknowledged", unnamed_redo, "REPLAY_OTHER_UPDATE"),
+    Refusal("U6", "other state", "update.acknowledged", redone_otherwise, "REPLAY_OTHER_STATE"),
     Refusal("U7", "not newest", "checkpoint.published", not_newest, "CHECKPOINT_OTHER_UPDATE"),
     Refusal("U7", "step", "checkpoint.published", bodied(step=2), "CHECKPOINT_OTHER_UPDATE"),
     Refusal(

@@ -11,6 +11,21 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import samples
+from descent import (
+    begun,
+    continued,
+    end,
+    heir_launched,
+    incomplete,
+    launch,
+    like_another,
+    plan,
+    publish,
+    redone_otherwise,
+    resume,
+    resumed_superseded,
+    step,
+)
 from world import DRAFTS, Draft, World, clock_at, enrolment, key, sign_entry
 
 from ledger import canonical, seals
@@ -55,6 +70,36 @@ def good(comment: str, *kinds: str, seal: bool = False, **options: Any) -> Recip
         return Scenario(VERIFIED, comment, rows(world), notes, **options)
 
     return make
+
+
+def redone_updates() -> Scenario:
+    """A run that went back to its checkpoint twice and then came to its end."""
+    world = World()
+    run = begun(world)
+    checkpoint = publish(world, run)
+    for _ in range(2):
+        step(world, run, 2)
+        end(world, run)
+        resume(world, run, checkpoint)
+    step(world, run, 3)
+    end(world, run, "completed")
+    comment = "updates after a checkpoint lost twice, kept, and named by those that redid them"
+    return Scenario(VERIFIED, comment, rows(world))
+
+
+def heir_and_fork() -> Scenario:
+    """A run that stopped, an heir of its checkpoint, and a fork within what is left of the budget."""
+    world = World()
+    run = begun(world)
+    checkpoint = publish(world, run)
+    end(world, run)
+    heir = launch(world, plan(world, checkpoint))
+    step(world, heir, 2)
+    end(world, heir)
+    fork = launch(world, plan(world, checkpoint, fork=True))
+    step(world, fork)
+    end(world, fork)
+    return Scenario(VERIFIED, "an heir and a fork of one checkpoint", rows(world))
 
 
 def spoiled(expect: str, kind: str, comment: str, change: Change) -> Recipe:
@@ -453,6 +498,8 @@ VALID: dict[str, Recipe] = {
         "a plan, a launch, an update, its checkpoint, the end", "checkpoint.published", "run.ended"
     ),
     "resumed-run": good("an attempt that ended and goes on", "run.resumed"),
+    "redone-updates": redone_updates,
+    "heir-and-fork": heir_and_fork,
     "reinforcement": good(
         "a group, a rejected group, an audited reward",
         "rollout.group",
@@ -758,6 +805,25 @@ INVALID: dict[str, Recipe] = {
     "run-still-open": spoiled(
         "RUN_STILL_OPEN", "run.resumed", "a live run is not resumed", resume_live
     ),
+    "parent-differs": spoiled(
+        "PARENT_DIFFERS", "plan.prepared", "goes on with other settings", continued(settings={})
+    ),
+    "like-differs": spoiled(
+        "PARENT_DIFFERS", "plan.prepared", "like another, but otherwise", like_another(settings={})
+    ),
+    "state-incomplete": spoiled(
+        "STATE_INCOMPLETE", "plan.prepared", "goes on exactly without the optimizer", incomplete
+    ),
+    "heir-twice": spoiled("HEIR_EXISTS", "run.launched", "a second heir", heir_launched),
+    "checkpoint-superseded": spoiled(
+        "CHECKPOINT_SUPERSEDED", "run.resumed", "from a path that was left", resumed_superseded
+    ),
+    "restored-other-part": spoiled(
+        "STATE_DIFFERS",
+        "checkpoint.restored",
+        "a part with another digest",
+        put(digests={"model.safetensors": samples.digest("x")}),
+    ),
     "checkpoint-other-run": spoiled(
         "CHECKPOINT_OTHER_RUN", "run.resumed", "another run's checkpoint", other_run_checkpoint
     ),
@@ -804,6 +870,12 @@ INVALID: dict[str, Recipe] = {
     ),
     "replay-other-update": spoiled(
         "REPLAY_OTHER_UPDATE", "update.acknowledged", "another step redone", replays_other
+    ),
+    "replay-other-state": spoiled(
+        "REPLAY_OTHER_STATE",
+        "update.acknowledged",
+        "redone, and other weights where the same were promised",
+        redone_otherwise,
     ),
     "replay-other-batch": spoiled(
         "REPLAY_OTHER_BATCH",

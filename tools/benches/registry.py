@@ -39,6 +39,14 @@ BENCHES = {
         Bench("bytes", "benches.stored", "bytes on disk for each byte of entry"),
         Bench("small", "benches.small", "small times that a person waits for"),
         Bench("audit", "benches.audit", "a leakage audit of 100,000 rows"),
+        Bench(
+            "recover",
+            "benches.recover",
+            "a checkpoint rebuilt against copying and hashing its bytes once",
+        ),
+        Bench(
+            "overhead", "benches.ledger_overhead", "supervised training with the ledger and without"
+        ),
         Bench("peers", "benches.peers", "MLflow and a JSONL file for the same facts"),
     )
 }

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from campaigns.registry import CAMPAIGNS
 from campaigns.report import REPORTS, Settings
+from runners.prepare.catalogue import CATALOGUE
 
 PROGRESS_EVERY_S = 5.0
 
@@ -52,6 +53,7 @@ def main() -> int:
             workers=options.workers,
             progress=_Progress(campaign.name),
             case=options.case,
+            model=options.model,
         )
         outcome = campaign.load()(settings)
     report = outcome.as_json(campaign.name, settings, time.monotonic() - begun)
@@ -69,6 +71,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--full", action="store_true", help="the full numbers, report kept")
     parser.add_argument("--case", type=int, help="this one case again")
+    parser.add_argument("--model", choices=("tiny", *sorted(CATALOGUE)), default="tiny")
     parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--scratch", type=Path, help="where the campaign's files go for a while")
     return parser.parse_args()

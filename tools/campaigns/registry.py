@@ -39,6 +39,11 @@ CAMPAIGNS = {
             "changed entries and record sequences are refused, the first bad record named",
         ),
         Campaign(
+            "sft-kill",
+            "campaigns.sft_kill",
+            "supervised runs killed at random moments end in the bytes of the undisturbed run",
+        ),
+        Campaign(
             "tamper-file",
             "campaigns.tamper_file",
             "changed files of a ledger are refused or change no row, and nothing hangs or escapes raw",

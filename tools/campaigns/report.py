@@ -28,6 +28,7 @@ class Settings:
         workers: processes to use where the campaign can.
         progress: called with (done, total) now and then.
         case: run this one case only, to look at a failure again; None for all.
+        model: what campaigns that train train: `tiny`, made in a second, or a model of the catalogue.
     """
 
     seed: int
@@ -36,6 +37,7 @@ class Settings:
     workers: int
     progress: Callable[[int, int], None]
     case: int | None = None
+    model: str = "tiny"
 
     def random(self, *parts: object) -> random.Random:
         """A source of choices of its own for a part of the campaign, the same in every run."""
@@ -75,6 +77,7 @@ class Outcome:
             "verdict": "held" if self.cases and not self.failures else "failed",
             "seed": settings.seed,
             "full": settings.full,
+            "model": settings.model,
             "cases": self.cases,
             "counts": dict(sorted(self.counts.items())),
             "excluded": self.excluded,

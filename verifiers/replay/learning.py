@@ -1,19 +1,25 @@
-"""V18: batches read training rows of their split, and a checkpoint's bytes give the acknowledged state."""
+"""V18: batches read training rows of their split; a checkpoint's bytes give the acknowledged state, and its parts."""
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from io import BytesIO
+from typing import Any
 
 from ledger.digests import FileEntry, sha256, tree_digest
 from ledger.record import Record
 from verifiers.data.hand_out import hand_out
 from verifiers.data.splits import read_assignment
+from verifiers.learning.learner_state import (
+    ADAPTER_FILE,
+    LEARNER_FILE,
+    parts_of,
+    read_learner,
+    rows_read,
+)
 from verifiers.learning.tensors import file_state_digest
 from verifiers.replay.data import rows_of_split
 from verifiers.replay.view import Replay, View, expect
-
-ADAPTER_FILE = "adapter_model.safetensors"
 
 
 def batch_digest(rows: list[str]) -> str:
@@ -52,10 +58,10 @@ def _training_rows(split_id: str, view: View) -> frozenset[str]:
 
 
 def checkpoint(record: Record, view: View) -> str | None:
-    """The files are there with their bytes, and the adapter's tensors have the acknowledged digest.
+    """The files are there with their bytes, the adapter's tensors have the acknowledged digest, the parts are there.
 
     Raises:
-        EvidenceError: `CHECKPOINT_WRONG`, `BLOB_MISSING`, `BLOB_WRONG`.
+        EvidenceError: `CHECKPOINT_WRONG`, `TENSORS_INVALID`, `STATE_MALFORMED`, `BLOB_MISSING`, `BLOB_WRONG`.
     """
     body = record.body
     if body.get("hosted") is not None:
@@ -70,8 +76,18 @@ def checkpoint(record: Record, view: View) -> str | None:
         expect("CHECKPOINT_WRONG", ADAPTER_FILE, ADAPTER_FILE in contents, derived=True)
         state = file_state_digest(BytesIO(contents[ADAPTER_FILE]))
         expect("CHECKPOINT_WRONG", "state", body["state"]["value"], state)
+        _check_parts(body, contents)
         return None
     return "what a checkpoint without tensors here is"
+
+
+def _check_parts(body: dict[str, Any], contents: dict[str, bytes]) -> None:
+    """The parts that the record claims are those that the bytes hold, and the sampler stands where the datums say."""
+    files = {name: partial(BytesIO, data) for name, data in contents.items()}
+    expect("CHECKPOINT_WRONG", "completeness", body["completeness"], parts_of(files, body["step"]))
+    if body["completeness"]["sampler"]:
+        read = rows_read(read_learner(files[LEARNER_FILE]))
+        expect("CHECKPOINT_WRONG", "the sampler's position", read, body["spent_datums"])
 
 
 REPLAYS: dict[str, Replay] = {

@@ -1,17 +1,37 @@
--- Each run: its method, its budget, the updates acknowledged on any path, and how its last attempt ended.
-WITH ends AS (
-    SELECT ref_run, arg_max(outcome, seq) AS outcome, arg_max(failure, seq) AS failure, max(time) AS ended
-    FROM run_ends
+-- Each run: its method, its budget, its updates that count, those that were superseded, and how its last attempt ended.
+WITH resumed AS (
+    SELECT ref_run, max(seq) AS seq
+    FROM resumptions
     GROUP BY ref_run
 ),
+ends AS (
+    SELECT e.ref_run, arg_max(e.outcome, e.seq) AS outcome, arg_max(e.failure, e.seq) AS failure, max(e.time) AS ended
+    FROM run_ends AS e
+    LEFT JOIN resumed AS s ON s.ref_run = e.ref_run
+    WHERE s.seq IS NULL OR e.seq > s.seq
+    GROUP BY e.ref_run
+),
+each_update AS (
+    SELECT
+        u.ref_run,
+        EXISTS (
+            SELECT 1 FROM resumptions AS s
+            WHERE s.ref_run = u.ref_run AND s.seq > u.seq AND s.from_update < u.step
+        ) AS superseded
+    FROM updates AS u
+),
 counted AS (
-    SELECT ref_run, count(*) AS updates
-    FROM updates
+    SELECT
+        ref_run,
+        sum(CASE WHEN superseded THEN 0 ELSE 1 END)::BIGINT AS updates,
+        sum(CASE WHEN superseded THEN 1 ELSE 0 END)::BIGINT AS superseded
+    FROM each_update
     GROUP BY ref_run
 )
 SELECT
     r.id AS run, p.method, p.start, p.budget_updates AS budget, coalesce(c.updates, 0) AS updates,
-    coalesce(e.outcome, 'not ended') AS outcome, e.failure, r.time AS launched, e.ended
+    coalesce(c.superseded, 0) AS superseded, coalesce(e.outcome, 'not ended') AS outcome, e.failure,
+    r.time AS launched, e.ended
 FROM runs AS r
 JOIN plans AS p ON p.id = r.ref_plan
 LEFT JOIN ends AS e ON e.ref_run = r.id

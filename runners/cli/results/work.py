@@ -75,18 +75,50 @@ class Counters(OpenResult):
 
 
 class Run(OpenResult):
-    """`evidence run launch` and `evidence run status`."""
+    """`evidence run launch`, `evidence run resume` and `evidence run status`."""
 
     run: Id
     state: str
     counters: Counters
     checkpoint: Id | None = None
+    attempts: Number
+    superseded: Number
 
 
 class RunList(OpenResult):
     """`evidence run list`."""
 
     runs: list[Run]
+
+
+class RunReconcile(OpenResult):
+    """`evidence run reconcile`: what was found, and whether it was seen here or is somebody's word."""
+
+    reconciliation: Id
+    run: Id
+    found: str
+    by: str
+    evidence: str
+
+
+class CheckpointRecover(OpenResult):
+    """`evidence checkpoint recover`: what was written, and the parts of the learner's state that are not there."""
+
+    checkpoint: Id
+    folder: str
+    files: list[str]
+    bytes: Number
+    absent: list[str]
+
+
+class CheckpointReexecute(OpenResult):
+    """`evidence checkpoint reexecute`: how many agreed, and each figure of an acknowledgement that did not."""
+
+    updates: Number
+    agreed: Number
+    steps: Number
+    disagreements: list[dict[str, Any]]
+    changed: list[str]
 
 
 class RunStop(OpenResult):
@@ -182,6 +214,8 @@ class Demo(OpenResult):
 
 RESULTS: dict[str, type[Result]] = {
     "checkpoint list": CheckpointList,
+    "checkpoint recover": CheckpointRecover,
+    "checkpoint reexecute": CheckpointReexecute,
     "data accept": DataAccept,
     "data audit": DataAudit,
     "data ingest": DataIngest,
@@ -197,6 +231,8 @@ RESULTS: dict[str, type[Result]] = {
     "run launch": Run,
     "run list": RunList,
     "run logs": RunLogs,
+    "run reconcile": RunReconcile,
+    "run resume": Run,
     "run status": Run,
     "run stop": RunStop,
 }

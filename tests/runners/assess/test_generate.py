@@ -74,6 +74,8 @@ def adapter(tiny_model, tmp_path_factory):
         "rows": str(write_rows(folder / "rows.jsonl", rows(8))),
         "settings": settings.effective(),
         "output": str(folder / "out"),
+        "until": settings.steps,
+        "start": {"mode": "fresh"},
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the libraries warn of one another

@@ -11,15 +11,54 @@ import sys
 import time
 from pathlib import Path
 
+from ledger.canonical import encode
 from ledger.digests import sha256
 from runners.protocol import serve
 from verifiers.learning.tensors import file_state_digest
 
 
+def tensors(**named):
+    """A safetensors file: each tensor by its type, its shape and its bytes."""
+    header, data = {}, b""
+    for name, (dtype, shape, raw) in named.items():
+        header[name] = {
+            "dtype": dtype,
+            "shape": shape,
+            "data_offsets": [len(data), len(data) + len(raw)],
+        }
+        data += raw
+    text = json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + data
+
+
 def weights(step):
     """The weights after a step, as a safetensors file of one number."""
-    header = b'{"weight":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}'
-    return struct.pack("<Q", len(header)) + header + struct.pack("<f", step)
+    return tensors(weight=("F32", [1], struct.pack("<f", step)))
+
+
+def learner_state(step):
+    """The rest of a learner's state after a step: nothing moves but what counts."""
+    zero = bytes(4)
+    moments = {"exp_avg.weight": ("F32", [1], zero), "exp_avg_sq.weight": ("F32", [1], zero)}
+    random = {
+        "python": ("I64", [625], bytes(8 * 625)),
+        "numpy": ("I64", [624], bytes(8 * 624)),
+        "torch": ("U8", [4], zero),
+    }
+    value = {
+        "format": 1,
+        "optimizer": {"groups": [{"params": ["weight"]}]},
+        "scheduler": {"last_epoch": step},
+        "scaler": None,
+        "random": {},
+        "sampler": {"epoch": 0, "position": 2 * step, "rows": 1_000_000},
+        "counters": {"updates": step},
+    }
+    return {
+        "optimizer.safetensors": tensors(**moments, **{"step.weight": ("F32", [], zero)}),
+        "random.safetensors": tensors(**random),
+        "learner.json": encode(value),
+    }
 
 
 def state(step):
@@ -33,7 +72,10 @@ def work(channel, job):
     rows = [json.loads(line)["row"] for line in Path(job["rows"]).read_bytes().splitlines()]
     counts = {"input": len(rows), "effective": len(rows), "truncated": 0, "dropped": 0}
     channel.ask("start", rows=counts)
-    for step in range(1, job["settings"]["steps"] + 1):
+    begun = job["start"]["step"]
+    if job["start"]["checkpoint"]:
+        restored(channel, job["start"], script)
+    for step in range(begun + 1, job["until"] + 1):
         time.sleep(script.get("step_s", 0))
         if step == script.get("at"):
             instead(channel, script, step)
@@ -42,8 +84,19 @@ def work(channel, job):
         if channel.stop:
             checkpoint(channel, job, step)
             return {"outcome": "stopped"}
-    checkpoint(channel, job, job["settings"]["steps"])
+        if step == script.get("save_at"):
+            checkpoint(channel, job, step)
+    checkpoint(channel, job, job["until"])
     return {}
+
+
+def restored(channel, start, script):
+    """Say what was loaded: the files' own digests, unless the script keeps quiet."""
+    if script.get("restores", True):
+        folder = Path(start["checkpoint"]["path"])
+        digests = {name: sha256((folder / name).read_bytes()) for name in learner_state(0)}
+        said = {"step": start["step"], "state": state(start["step"]), "mode": start["mode"]}
+        channel.ask("restored", **said, digests=digests)
 
 
 def batch(channel, step, rows, **changes):
@@ -60,10 +113,12 @@ def update(channel, step, **changes):
 
 
 def checkpoint(channel, job, step):
-    """A folder with one file."""
+    """A folder with adapter and learner's state."""
     folder = Path(job["output"]) / f"step-{step}"
     folder.mkdir(parents=True)
     (folder / "adapter_model.safetensors").write_bytes(weights(step))
+    for name, data in learner_state(step).items():
+        (folder / name).write_bytes(data)
     channel.ask("checkpoint", step=step, path=str(folder), state=state(step))
 
 

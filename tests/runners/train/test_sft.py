@@ -5,81 +5,20 @@ from __future__ import annotations
 import json
 import math
 import shutil
-import warnings
 from itertools import pairwise
 
 import pytest
-from tiny import files_of, loopback, model_job, rows, torch, write_rows
+from sft_run import SETTINGS, Run, changed
+from tiny import files_of, model_job, torch
 
-from ledger.canonical import decode, encode, parse_real
+from ledger.canonical import parse_real
 from ledger.errors import EvidenceError, UsageError
-from runners.child import run_child
 from runners.train.checkpoints import FILES, adapter_state_digest, write_checkpoint
-from runners.train.config import SftSettings
 from runners.train.order import micro_batches
 from runners.train.preflight import encode_rows, read_rows
-from runners.train.sft import train
 from runners.train.tokens import load_tokenizer
 
 pytestmark = [pytest.mark.train, pytest.mark.slow]
-
-SETTINGS = SftSettings(
-    steps=4,
-    batch_size=2,
-    accumulation=2,
-    learning_rate=0.01,
-    lora_rank=2,
-    lora_alpha=4,
-    lora_targets=("q_proj", "down_proj"),
-    save_steps=2,
-    seed=5,
-    threads=1,
-)
-
-
-def changed(**change):
-    """The settings with some of them changed."""
-    return SETTINGS.model_copy(update=change)
-
-
-class Run:
-    """One run: its events and what it was given. `here` trains in this process, `apart` in a child."""
-
-    def __init__(self, tiny_model, folder, settings=SETTINGS, model=None, answer=lambda event: {}):
-        folder.mkdir(parents=True, exist_ok=True)
-        self.folder, self.answer = folder, answer
-        self.rows = write_rows(folder / "rows.jsonl", rows(12))
-        self.events = []
-        self.job = {
-            "model": model or model_job(tiny_model),
-            "rows": str(self.rows),
-            "settings": settings.effective(),
-            "output": str(folder / "out"),
-        }
-
-    def on_event(self, event):
-        """Keep an event and answer it."""
-        self.events.append(event)
-        return self.answer(event)
-
-    def apart(self, **options):
-        """Train in a child process."""
-        self.ended = run_child(
-            "runners.train.sft", self.job, self.on_event, self.folder / "log", threads=1, **options
-        )
-        return self
-
-    def here(self):
-        """Train in this process, which has the libraries loaded already; the fields of `end`."""
-        channel = loopback(self.on_event)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the libraries warn of one another
-            self.end = train(channel, decode(encode(self.job)))
-        return self
-
-    def of(self, name):
-        """The events of one name."""
-        return [event for event in self.events if event["event"] == name]
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +81,7 @@ def test_it_learns(finished):
     assert losses[-1] < losses[0]
 
 
-def test_checkpoints_hold_three_files_and_the_acknowledged_state(finished):
+def test_checkpoints_hold_five_files_and_the_acknowledged_state(finished):
     """A checkpoint has no pickle in it, and its bytes alone give the state of the update before it."""
     updates = {update["step"]: update["after"] for update in finished.of("update")}
     for event in finished.of("checkpoint"):

@@ -1,0 +1,26 @@
+"""Which process works at a run: named so that a later one with the same number is told apart."""
+
+from __future__ import annotations
+
+import os
+import platform
+from pathlib import Path
+from typing import Any
+
+
+def this_process() -> dict[str, Any]:
+    """This machine and this process, as a launch records them."""
+    pid = os.getpid()
+    return {
+        "host": platform.node()[:200] or "unknown",
+        "process": pid,
+        "start_token": start_token(pid),
+    }
+
+
+def start_token(pid: int) -> str:
+    """What tells this process from a later one with the same number: its start in clock ticks since boot."""
+    stat = Path(f"/proc/{pid}/stat")
+    if not stat.exists():
+        return "gone" if Path("/proc/self").exists() else "unknown"
+    return stat.read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()[19]

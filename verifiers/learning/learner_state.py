@@ -1,0 +1,151 @@
+"""What a checkpoint holds of a learner's state, derived from its bytes alone, without torch.
+
+A complete checkpoint is five files: the adapter's configuration and tensors, `optimizer.safetensors` (two moments and a
+step count for each tensor of the adapter), `random.safetensors` (the generators of Python, NumPy and torch) and
+`learner.json` (schedule, groups of the optimizer, scaler, sampler, counters). Whoever has them can go on exactly where
+the run stood. A part that is absent is not there; a part whose file is broken is an error, never a gap.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ledger import canonical
+from ledger.digests import open_regular
+from ledger.errors import EvidenceError
+from verifiers.learning.tensors import TensorEntry, read_header
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+    from typing import BinaryIO
+
+    Opener = Callable[[], BinaryIO]
+
+ADAPTER_FILE = "adapter_model.safetensors"
+OPTIMIZER_FILE = "optimizer.safetensors"
+RANDOM_FILE = "random.safetensors"
+LEARNER_FILE = "learner.json"
+FORMAT = 1
+PARTS = ("weights", "optimizer", "scheduler", "random", "sampler")
+MOMENTS = ("exp_avg", "exp_avg_sq")
+STEP = "step"
+GENERATORS = {"python": ("I64", (625,)), "numpy": ("I64", (624,)), "torch": ("U8", None)}
+"""Each generator's tensor: its type, and its shape where that is fixed. `cuda.N` may stand beside them."""
+MAX_LEARNER_BYTES = 1 << 20
+
+
+def parts_of_folder(folder: Path, step: int) -> dict[str, bool]:
+    """Which parts a checkpoint folder holds; see `parts_of`.
+
+    Raises:
+        EvidenceError: see `parts_of`; `UNSAFE_PATH`, one of its files is a link.
+    """
+    names = (ADAPTER_FILE, OPTIMIZER_FILE, RANDOM_FILE, LEARNER_FILE)
+    there = [name for name in names if (folder / name).exists()]
+    return parts_of({name: _opener(folder / name) for name in there}, step)
+
+
+def parts_of(files: Mapping[str, Opener], step: int) -> dict[str, bool]:
+    """Which parts of a learner's state some files hold, by the names of `PARTS`.
+
+    Args:
+        files: opens each file by its path within the checkpoint.
+        step: the optimizer step after which they were written.
+
+    Raises:
+        EvidenceError: `TENSORS_INVALID`, a file of tensors cannot be read; `STATE_MALFORMED`, `learner.json` cannot, or
+            is of another format.
+    """
+    adapter = _tensors(files, ADAPTER_FILE)
+    moments = _tensors(files, OPTIMIZER_FILE)
+    generators = _tensors(files, RANDOM_FILE)
+    learner = read_learner(files[LEARNER_FILE]) if LEARNER_FILE in files else {}
+    return {
+        "weights": bool(adapter),
+        "optimizer": bool(adapter)
+        and _has_moments(adapter, moments)
+        and _names_of_groups(learner) == sorted(adapter),
+        "scheduler": _last_epoch(learner) == step,
+        "random": _has_generators(generators) and isinstance(learner.get("random"), dict),
+        "sampler": _counters(learner) == step and rows_read(learner) is not None,
+    }
+
+
+def read_learner(opened: Opener) -> dict[str, Any]:
+    """The object of `learner.json`.
+
+    Raises:
+        EvidenceError: `STATE_MALFORMED`, it is too long, not canonical, no object, or of another format.
+    """
+    with opened() as stream:
+        data = stream.read(MAX_LEARNER_BYTES + 1)
+    if len(data) > MAX_LEARNER_BYTES:
+        raise EvidenceError("STATE_MALFORMED", f"{LEARNER_FILE} is over {MAX_LEARNER_BYTES} bytes")
+    try:
+        value = canonical.decode(data)
+    except EvidenceError as error:
+        raise EvidenceError("STATE_MALFORMED", f"{LEARNER_FILE}: {error.message}") from None
+    if not isinstance(value, dict) or value.get("format") != FORMAT:
+        raise EvidenceError("STATE_MALFORMED", f"{LEARNER_FILE} is not of format {FORMAT}")
+    return value
+
+
+def rows_read(learner: Mapping[str, Any]) -> int | None:
+    """How many rows the sampler has handed out, from its epoch and its position in it; None where it does not say."""
+    match learner.get("sampler"):
+        case {"epoch": int(epoch), "position": int(position), "rows": int(rows)} if (
+            0 <= position < rows and epoch >= 0
+        ):
+            return epoch * rows + position
+    return None
+
+
+def _opener(path: Path) -> Opener:
+    return lambda: open_regular(path)
+
+
+def _tensors(files: Mapping[str, Opener], name: str) -> dict[str, TensorEntry]:
+    if name not in files:
+        return {}
+    with files[name]() as stream:
+        return {entry.name: entry for entry in read_header(stream)}
+
+
+def _has_moments(adapter: Mapping[str, TensorEntry], moments: Mapping[str, TensorEntry]) -> bool:
+    wanted: dict[str, tuple[int, ...]] = {}
+    for name, entry in adapter.items():
+        wanted |= {f"{moment}.{name}": entry.shape for moment in MOMENTS} | {f"{STEP}.{name}": ()}
+    return {name: entry.shape for name, entry in moments.items()} == wanted
+
+
+def _has_generators(found: Mapping[str, TensorEntry]) -> bool:
+    return all(
+        name in found
+        and found[name].dtype == dtype
+        and (shape is None or found[name].shape == shape)
+        for name, (dtype, shape) in GENERATORS.items()
+    )
+
+
+def _names_of_groups(learner: Mapping[str, Any]) -> list[str]:
+    match learner.get("optimizer"):
+        case {"groups": [*groups]} if all(
+            isinstance(group, dict) and isinstance(group.get("params"), list) for group in groups
+        ):
+            return sorted(str(name) for group in groups for name in group["params"])
+    return []
+
+
+def _last_epoch(learner: Mapping[str, Any]) -> int | None:
+    match learner.get("scheduler"):
+        case {"last_epoch": int(last)}:
+            return last
+    return None
+
+
+def _counters(learner: Mapping[str, Any]) -> int | None:
+    match learner.get("counters"):
+        case {"updates": int(updates)}:
+            return updates
+    return None
