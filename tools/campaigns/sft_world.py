@@ -15,7 +15,7 @@ from campaigns.report import ROOT
 from ledger.book import Ledger
 from ledger.ed25519 import PrivateKey
 from ledger.record import Record
-from runners.prepare import data, register
+from runners.prepare import data, divide, register
 from runners.prepare.shelf import default_shelf
 from runners.train.config import SftSettings
 from runners.train.plans import SftConfig, prepare_sft
@@ -135,8 +135,8 @@ def _split(ledger: Ledger, folder: Path) -> Record:
     rows = small_job.write_lines(folder / "rows.jsonl", small_job.small_rows())
     note = data.SourceNote(licence="CC0-1.0", origin="made by the campaign")
     _, dataset, _ = data.ingest_files(ledger, [rows], "small desk", note)
-    split = data.declare_split(ledger, dataset, ["customer_id"], [60, 20, 20], 1)
-    data.audit_split(ledger, split)
+    split = divide.declare_split(ledger, dataset, ["customer_id"], [60, 20, 20], 1)
+    divide.audit_split(ledger, split)
     return split
 
 
