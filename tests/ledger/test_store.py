@@ -323,10 +323,9 @@ def test_path_with_odd_characters_is_opened(tmp_path):
     assert [item.name for item in tmp_path.iterdir()] == ["a?b#c%20d"]
 
 
-def test_busy_ledger_is_told_after_the_wait(database, folder, monkeypatch):
+def test_busy_ledger_is_told_after_the_wait(database, folder):
     """A writer that waits too long for another one is told so, and nothing was written."""
-    monkeypatch.setattr(store, "BUSY_TIMEOUT_MS", 50)
-    with Ledger.open(folder, key=key("writer")) as ledger:
+    with Ledger.open(folder, key=key("writer"), busy_timeout_ms=50) as ledger:
         other = sqlite.connect(str(database), isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(UsageError) as caught:

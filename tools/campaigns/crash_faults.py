@@ -47,7 +47,7 @@ ERRORS: dict[str, tuple[str, ...]] = {
 }
 # a disk that fills up and stays full: everything that takes room fails from the n-th call on
 FULL_DISK = ("pwrite64", "write", "ftruncate", "mkdir", "link", "rename", "fsync")
-SLICE_CASES = 18
+SLICE_CASES = 22
 BUSY_TIMEOUT_MS = 2000
 EXCLUDED = {
     "a disk that lies": "a write that is reported as done and is not, and an fsync that does nothing, are"
@@ -123,14 +123,16 @@ def _faults(job: str, made: Counter[str]) -> list[Fault]:
 
 
 def _slice(settings: Settings, every: list[Fault]) -> list[Fault]:
-    """A few of each call, the full disk among them, jobs in turn."""
+    """One of each call that is in the list and of the full disk, then one of each job not met yet."""
     choices = settings.random("slice")
     by_calls: dict[tuple[str, ...], list[Fault]] = {}
     for fault in every:
         by_calls.setdefault(fault.calls, []).append(fault)
     shuffled = {calls: choices.sample(faults, len(faults)) for calls, faults in by_calls.items()}
-    turns = zip(*(itertools.islice(faults, 2) for faults in shuffled.values()), strict=False)
-    return [fault for turn in turns for fault in turn][:SLICE_CASES]
+    chosen = [faults[0] for faults in shuffled.values()]
+    missing = [job for job in JOBS if job not in {fault.job for fault in chosen}]
+    others = [next(fault for fault in every if fault.job == job) for job in missing]
+    return [*chosen, *others][:SLICE_CASES]
 
 
 def _calls_of(settings: Settings, job: str, template: Site, outcome: Outcome) -> Counter[str]:

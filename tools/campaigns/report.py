@@ -77,6 +77,7 @@ class Outcome:
             "verdict": "held" if self.cases and not self.failures else "failed",
             "seed": settings.seed,
             "full": settings.full,
+            "workers": settings.workers,
             "model": settings.model,
             "cases": self.cases,
             "counts": dict(sorted(self.counts.items())),
