@@ -12,7 +12,7 @@ from ledger.admission import key_at
 from ledger.appending import Appending, Draft
 from ledger.clock import Clock, system_clock
 from ledger.ed25519 import PrivateKey
-from ledger.errors import LedgerError, UsageError
+from ledger.errors import EvidenceError, LedgerError, UsageError
 from ledger.reading import BLOBS
 from ledger.records.base import Seen
 from ledger.restores import Restored, Stating
@@ -112,17 +112,30 @@ class Ledger(Appending):
 
         Raises:
             UsageError: `LEDGER_NOT_FOUND`, `LEDGER_READ_ONLY`.
-            EvidenceError: `LEDGER_ROLLED_BACK`, `LEDGER_FORKED`, or the store's own.
+            EvidenceError: `LEDGER_ROLLED_BACK`, `LEDGER_FORKED`, `TAIL_CUT`, or the store's own.
         """
         store = SqliteStore.open_writer(path / DATABASE, busy_timeout_ms)
         ledger = cls(path, store, Index(path / INDEX), key=key, clock=clock, state_dir=state_dir)
         try:
             ledger._catch_up_index()
             ledger._check_high_water()
+            ledger._check_newest_seal()
         except LedgerError:
             ledger._close_files()
             raise
         return ledger
+
+    def _check_newest_seal(self) -> None:
+        """A seal beyond the end tells of a cut tail, where there is a high-water file and where there is none."""
+        newest = self.store.newest_seal()  # before the size: others append and seal meanwhile
+        size = self.size
+        if newest is not None and newest[0] > size:
+            raise EvidenceError(
+                "TAIL_CUT",
+                f"a seal says the ledger had {newest[0]} records, it has {size}",
+                expected=str(newest[0]),
+                actual=str(size),
+            )
 
     @classmethod
     def restore(

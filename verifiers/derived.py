@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from ledger.errors import EvidenceError
+from ledger.errors import EvidenceError, UsageError
 from ledger.record import Record
 from ledger.store.index import IndexReader
 
@@ -19,7 +19,7 @@ def index_problem(
     *,
     whole: bool,
 ) -> str | None:
-    """What is wrong with a ledger's derived index, or None; also None where there is no index.
+    """What is wrong with a ledger's derived index, or None; also None where there is none, or a writer holds it.
 
     Args:
         path: the index file.
@@ -38,6 +38,8 @@ def index_problem(
             return _compare(index, records(0, size), seq_of) if whole else None
     except EvidenceError as error:
         return error.message
+    except UsageError:
+        return None
 
 
 def _compare(

@@ -13,7 +13,7 @@ from pathlib import Path
 from ledger import record as records
 from ledger.blobs import BlobStore
 from ledger.book import BLOBS, INDEX
-from ledger.errors import EvidenceError
+from ledger.errors import EvidenceError, UsageError
 from ledger.snapshots import SNAPSHOT, chain_at
 from ledger.store.index import IndexReader
 from ledger.store.sqlite import SqliteStore
@@ -83,7 +83,7 @@ class _Earlier:
     def _ask_index(self, raw_id: bytes) -> int | None:
         try:
             return None if self._index is None else self._index.seq_of(raw_id)
-        except EvidenceError:
+        except (EvidenceError, UsageError):
             return None
 
     def _ask_rows(self, raw_id: bytes) -> int | None:
@@ -97,7 +97,7 @@ class _Earlier:
 def _open_index(path: Path, stop: int) -> IndexReader | None:
     try:
         index = IndexReader(path)
-    except EvidenceError:
+    except (EvidenceError, UsageError):
         return None
     if index.size < stop:
         index.close()

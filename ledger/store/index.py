@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from pysqlite3 import dbapi2 as sqlite
 
-from ledger.errors import EvidenceError
+from ledger.errors import EvidenceError, LedgerError, UsageError
 from ledger.record import Record
 from ledger.store.connection import (
     DAMAGE,
@@ -31,6 +31,7 @@ from ledger.store.connection import (
 FLUSH_RECORDS = 4096
 MAX_FLUSH_RECORDS = 16_384
 FLUSHES = 16
+PATIENCE_MS = 500
 
 
 @dataclass
@@ -194,15 +195,17 @@ class IndexReader:
 
     Raises:
         EvidenceError: `INDEX_STALE`, it cannot be read or is laid out in another way.
+        UsageError: `LEDGER_BUSY`, another process holds it; so for every look-up.
     """
 
     def __init__(self, path: Path) -> None:
         if not path.is_file() or not _plain(path):
             raise EvidenceError("INDEX_STALE", "the derived index is not a regular file")
         self._db = connect(path, _reading_mode(path))
+        self._db.execute(f"PRAGMA busy_timeout = {PATIENCE_MS}")
         try:
             self.size, self.last_id = self._read_head()
-        except EvidenceError:
+        except LedgerError:
             self._db.close()
             raise
 
@@ -227,7 +230,7 @@ class IndexReader:
         try:
             return _read_head(self._db)
         except DAMAGE as error:
-            raise EvidenceError("INDEX_STALE", f"the derived index: {error}") from error
+            raise _told(error) from error
 
     def has_record(self, record: Record) -> bool:
         """Whether the index has a record's place and kind."""
@@ -253,8 +256,15 @@ class IndexReader:
         try:
             row = self._db.execute(query, values).fetchone()
         except DAMAGE as error:
-            raise EvidenceError("INDEX_STALE", f"the derived index: {error}") from error
+            raise _told(error) from error
         return None if row is None else row[0]
+
+
+def _told(error: Exception) -> LedgerError:
+    """A file that somebody is writing says nothing about its contents."""
+    if isinstance(error, sqlite.OperationalError) and "locked" in str(error):
+        return UsageError("LEDGER_BUSY", "the derived index is held by another process")
+    return EvidenceError("INDEX_STALE", f"the derived index: {error}")
 
 
 def _flush_at(size: int) -> int:

@@ -745,3 +745,23 @@ def test_signature_of_another_process_is_checked_once_the_mark_lags(folder, tmp_
         with pytest.raises(EvidenceError) as caught:
             ledger.append("note.added", {"text": "x"})
         assert caught.value.code == "SIGNATURE_INVALID"
+
+
+def test_seal_beyond_the_end_is_refused_to_a_writer(folder):
+    """Without any high-water file a writer notices a tail that was cut off from under a seal."""
+    filled(folder)
+    with reopen(folder) as ledger:
+        ledger.seal()
+        size = ledger.size
+    db = sqlite.connect(str(folder / DATABASE), isolation_level=None)
+    trigger = db.execute(
+        "SELECT sql FROM sqlite_master WHERE name = 'records_no_delete'"
+    ).fetchone()
+    db.execute("DROP TRIGGER records_no_delete")
+    db.execute("DELETE FROM records WHERE seq = ?", (size - 1,))
+    db.execute(trigger[0])
+    db.close()
+    with pytest.raises(EvidenceError) as caught:
+        reopen(folder)
+    error = caught.value
+    assert (error.code, error.expected, error.actual) == ("TAIL_CUT", str(size), str(size - 1))

@@ -130,6 +130,17 @@ def test_index_of_records_appended_meanwhile_is_not_stale(world, folder):
     assert "INDEX_STALE" not in codes(report.warnings)
 
 
+def test_index_that_a_writer_holds_is_not_called_stale(folder):
+    """A file that is just being written says nothing about what is in it."""
+    grown().replay(folder).close()
+    writer = sqlite.connect(str(folder / INDEX), isolation_level=None)
+    writer.execute("BEGIN EXCLUSIVE")
+    for level in ("records", "blobs"):
+        assert "INDEX_STALE" not in codes(checked(folder, level=level).warnings)
+    writer.execute("ROLLBACK")
+    writer.close()
+
+
 def test_absent_blob_makes_it_incomplete_and_changed_bytes_make_it_wrong(world, folder):
     """At level blobs every blob is re-hashed; absent is another verdict than wrong."""
     world.write(folder)

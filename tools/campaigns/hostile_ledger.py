@@ -207,7 +207,7 @@ def index(rng: Random, place: Place) -> Attack:
             path.unlink()
             SPECIALS[rng.randrange(1, len(SPECIALS))](path)
         case 2:
-            _script(path, rng.choice(_OBJECTS[:5]))
+            _script(path, rng.choice([item for item in _OBJECTS[:5] if "seals" not in item]))
         case 3:
             _script(path, rng.choice(_LIES))
         case _:
