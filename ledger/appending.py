@@ -374,12 +374,7 @@ class Appending(Reading):
         A snapshot's tree is a claim that nobody checked. With its own record and all later ones hashed in, a
         root that fits shows that they are the very records; a snapshot just behind them would show nothing.
         """
-        tree = CompactRange()
-        for seq in reversed(self._index.of_kind(SNAPSHOT)):
-            chain = self._chain_at(seq) if seq < size else None
-            if chain is not None:
-                tree = chain.tree
-                break
+        tree = self._load_chain(size).tree
         for _, _, signature, entry in self.store.rows(tree.size, size):
             tree.append(leaf_hash(signature + entry))
         return tree.root()

@@ -186,8 +186,8 @@ class BlobStore:
         if not folder.is_dir():
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             folder.mkdir(mode=0o700, exist_ok=True)
-            _sync_folder(self.folder)
-            _sync_folder(self.folder.parent)
+            disk.sync_folder(self.folder)
+            disk.sync_folder(self.folder.parent)
         return folder / f".new-{secrets.token_hex(8)}"
 
     @contextmanager
@@ -209,13 +209,13 @@ class BlobStore:
         _refuse_links(target.parent)
         if not target.parent.is_dir():
             target.parent.mkdir(mode=0o700, exist_ok=True)
-            _sync_folder(
+            disk.sync_folder(
                 self.folder / "sha256"
             )  # the new folder's own entry must outlast a power cut
         with _removed_on_failure(temporary):
             temporary.chmod(0o400)
             temporary.replace(target)
-        _sync_folder(target.parent)
+        disk.sync_folder(target.parent)
 
 
 def named_blobs(body: Any) -> Iterator[Blob]:
@@ -283,11 +283,3 @@ def _refuse_links(*folders: Path) -> None:
 def _sync(stream: BinaryIO) -> None:
     stream.flush()
     os.fsync(stream.fileno())
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -43,7 +43,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from ledger import pkcs8
+from ledger import disk, pkcs8
 from ledger.digests import open_regular
 from ledger.errors import EvidenceError, UsageError
 
@@ -183,7 +183,7 @@ class PrivateKey:
             raise UsageError("KEY_FILE_EXISTS", f"{path} exists", field="path") from None
         finally:
             temporary.unlink(missing_ok=True)
-        _sync_folder(path.parent)
+        disk.sync_folder(path.parent)
 
     def sign(self, message: bytes) -> bytes:
         """Signature of 64 bytes over a message (RFC 8032, deterministic)."""
@@ -272,11 +272,3 @@ def _write_durable(path: Path, data: bytes) -> None:
         stream.write(data)
         stream.flush()
         os.fsync(handle)
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -31,7 +31,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from ledger import canonical
+from ledger import canonical, disk
 from ledger.digests import PREFIX, is_digest, open_regular
 from ledger.errors import EvidenceError
 
@@ -295,12 +295,4 @@ def _replace(path: Path, data: bytes, *, durable: bool) -> None:
             os.fsync(handle)
     temporary.replace(path)
     if durable:
-        _sync_folder(path.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        disk.sync_folder(path.parent)
