@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import random
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from world import World
 
 from ledger.errors import UsageError
 from verifiers import scratch
+from verifiers.chain import Row, verify_chain
 
 
 def test_ids_are_found_in_memory_and_on_disk(monkeypatch):
@@ -67,3 +70,20 @@ def test_a_folder_that_takes_no_file_is_one_clear_error(monkeypatch, tmp_path):
     with pytest.raises(UsageError) as refused:
         memory.add(bytes(31) + b"1", 1)
     assert refused.value.code == "OS_REFUSED"
+
+
+def test_a_pass_that_is_interrupted_leaves_no_file_open(monkeypatch):
+    """A Ctrl-C in the middle of a pass closes what the pass remembered."""
+    monkeypatch.setattr(scratch, "RECENT_IDS", 3)
+    world = World()
+    records = [*world.records]
+
+    def rows() -> Iterator[Row]:
+        for record in records[:6]:
+            yield record.seq, None, record.signature, record.entry
+        assert _open_files()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        verify_chain(rows(), lambda seq: None)
+    assert not _open_files()
