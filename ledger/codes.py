@@ -307,6 +307,10 @@ CODES: dict[str, Code] = {
         "the plan's budget of updates is spent", "prepare a new plan: evidence plan sft CONFIG"
     ),
     # --- learning -----------------------------------------------------------------------------
+    "LOGPROBS_WRONG": Code(
+        "log-probabilities are missing, misaligned, positive or not finite",
+        "reject the group; the sampler must give one log-probability for each token",
+    ),
     "GROUP_SIZE": Code("a group has not the planned number of members", "reject the group"),
     "STATE_BROKEN": Code(
         "a weight state does not follow from the one before",

@@ -130,7 +130,9 @@ def verify_chain(
             if progress is not None and row[0] % 1000 == 0:
                 progress(row[0])
         _signature_finding(checker.finish(), row_at, result)
-    except BaseException:  # an interrupt among them: nobody gets the result, so nobody else closes it
+    except (
+        BaseException
+    ):  # an interrupt among them: nobody gets the result, so nobody else closes it
         result.passed.close()
         raise
     finally:
