@@ -246,7 +246,19 @@ CODES: dict[str, Code] = {
     ),
     "REWARD_NOT_AUDITED": Code(
         "a reinforcement plan has no reward whose audit found no inversion",
-        "audit the reward first; this version has no command for rewards yet",
+        "audit the reward first: evidence reward audit support",
+    ),
+    "REWARD_WRONG": Code(
+        "what an audit says of a reward is not what its pairs give",
+        "do not train on it; audit the reward again: evidence reward audit support",
+    ),
+    "REWARD_INVERTED": Code(
+        "a reward gives a wrong reply as much as a right one",
+        "see the pairs that are named, and mend the reward before anything is trained on it",
+    ),
+    "REWARD_FAILED": Code(
+        "a reward could not be asked",
+        "the file must define reward(scenario, reply) that gives a number for every pair",
     ),
     "RL_DROPOUT": Code("a reinforcement plan has dropout", "set lora_dropout to 0.0"),
     "RL_REFERENCE": Code(

@@ -117,6 +117,7 @@ DATA: dict[str, dict[str, Any]] = {
         "name": "desk/1",
         "reward_version": 1,
         "code": blob("reward code"),
+        "suite": blob("reward suite"),
         "pairs": 8,
         "inversions": 0,
         "findings": None,

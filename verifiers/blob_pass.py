@@ -16,7 +16,6 @@ from verifiers.report import Finding, Report
 # Kinds whose numbers decide something and that no step derives yet: a ledger that rests on one is not verified.
 UNDERIVED = frozenset(
     {
-        "reward.audited",
         "rollout.group",
         "study.registered",
         "judge.qualified",

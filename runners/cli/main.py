@@ -40,6 +40,7 @@ REGISTRY: dict[str, dict[str, tuple[str, str]]] = {
             f"{_HERE}.checkpoint:checkpoint",
             "List checkpoints, get them back, check what they say",
         ),
+        "reward": (f"{_HERE}.reward:reward", "Try rewards before anything is trained on them"),
         "eval": (f"{_HERE}.evaluation:evaluation", "Put models to the same cases and compare them"),
         "promote": (f"{_HERE}.promote:promote", "Promote a checkpoint, or record why not"),
         "demo": (f"{_HERE}.demo:demo", "Do the whole job on real input"),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from verifiers.replay import data, judgement, learning, promotion
+from verifiers.replay import data, judgement, learning, promotion, rewards
 from verifiers.replay.view import Replay, View
 
 REPLAYS: dict[str, Replay] = {
     **data.REPLAYS,
+    **rewards.REPLAYS,
     **learning.REPLAYS,
     **judgement.REPLAYS,
     **promotion.REPLAYS,

@@ -50,6 +50,17 @@ class DataAudit(OpenResult):
     examples: list[dict[str, str]]
 
 
+class RewardAudit(OpenResult):
+    """`evidence reward audit`: the pairs that are ordered wrongly, with what each reply earned."""
+
+    audit: Id
+    name: str
+    reward_version: Number
+    pairs: Number
+    inversions: Number
+    inverted: list[dict[str, Any]]
+
+
 class DataAccept(OpenResult):
     """`evidence data accept`."""
 
@@ -228,6 +239,7 @@ RESULTS: dict[str, type[Result]] = {
     "model catalog": ModelCatalog,
     "plan sft": Plan,
     "promote": Promote,
+    "reward audit": RewardAudit,
     "run launch": Run,
     "run list": RunList,
     "run logs": RunLogs,
