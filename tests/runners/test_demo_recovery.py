@@ -18,7 +18,7 @@ from runners.demo.recovery import LEAST_STEPS, lost_updates, save_steps
 from runners.demo.story import STEPS, _Story
 from runners.train.processes import start_token
 
-STEPS_HERE = 160
+STEPS_HERE = 100
 SMALL = {"batch_size": "4", "lora_rank": "4", "max_length": "256", "threads": "1", "seed": "97"}
 
 
