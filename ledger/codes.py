@@ -270,6 +270,10 @@ CODES: dict[str, Code] = {
         "how a plan starts and its parent checkpoint do not fit",
         "give --init-from for weights, --continue to go on exactly, neither for a fresh start",
     ),
+    "SETTINGS_DIGEST_WRONG": Code(
+        "a plan's settings digest is not that of what it says it will do",
+        "have it made: evidence plan sft CONFIG",
+    ),
     "TWIN_UNCONFIRMED": Code(
         "a run of an equal plan is live, or nobody has confirmed that it is not",
         "wait for it or stop it: evidence run stop RUN; see it: evidence run list",

@@ -15,6 +15,8 @@ from ledger.rules import makers
 from ledger.store.index import Index
 from ledger.store.sqlite import SqliteStore
 
+DATABASE = "ledger.sqlite"
+INDEX = "index.sqlite"
 BLOBS = "blobs"
 CACHE_RECORDS = 2048
 

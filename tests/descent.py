@@ -133,7 +133,7 @@ def continued(
         if ended:
             end(world, run, "completed" if spend else "stopped")
         for _ in range(heirs):
-            launch(world, plan(world, checkpoint))
+            end(world, launch(world, plan(world, checkpoint)))
         go_on(world, draft, checkpoint)
         if model:
             draft.refs["model"] = world.add("model.registered").id
@@ -208,12 +208,12 @@ def resumed_after_heir(world: World, draft: Draft) -> None:
 
 
 def heir_launched(world: World, draft: Draft) -> None:
-    """Prepare two exact plans from one checkpoint, launch one and then try the other."""
+    """Prepare two exact plans from one checkpoint, let the run of one end and then try the other."""
     run = begun(world)
     checkpoint = publish(world, run)
     end(world, run)
     first, second = (plan(world, checkpoint) for _ in range(2))
-    launch(world, first)
+    end(world, launch(world, first))
     draft.refs["plan"] = second.id
 
 

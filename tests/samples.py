@@ -34,6 +34,9 @@ def weights(step: int) -> dict[str, str]:
     return {"scheme": "tensors", "value": digest(f"weights after {step}")}
 
 
+DERIVED = digest("derived when it is signed")
+"""Stands where the settings digest of a plan will."""
+
 _FILE = {"path": "model.safetensors", "size": 12, "digest": blob("weights file")["digest"]}
 _GATE = {"name": "seeds", "value": "6", "threshold": "6", "passed": True, "code": None}
 
@@ -142,7 +145,7 @@ RUN: dict[str, dict[str, Any]] = {
     "plan.prepared": {
         "method": "sft",
         "settings": {"learning_rate": "0.0001", "lora_dropout": "0.0"},
-        "settings_digest": digest("settings"),
+        "settings_digest": DERIVED,
         "libraries": {"torch": "2.13.0"},
         "code": {"runners/train": digest("code")},
         "hardware": {"processor": "a processor", "accelerator": None, "threads": 1},

@@ -1,4 +1,4 @@
-"""Rules about plans and runs (docs/spec/rules.md, P1 to P4 and R1 to R5); lineage.py has what goes on from elsewhere."""
+"""Rules about plans and runs (docs/spec/rules.md, P1 to P4, P8 and R1 to R5); lineage.py has what goes on from elsewhere."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from ledger.checks.lineage import (
     restored,
 )
 from ledger.records.run import PlanPrepared, RunEnded, RunLaunched
+from ledger.twins import descended_digest, fresh_digest
 
 
 def _plan_audit(context: Context) -> None:
@@ -87,6 +88,29 @@ def _plan_start(context: Context) -> None:
             "PLAN_START",
             f"start {body.start} and {'a' if context.ref('parent') else 'no'} parent do not fit",
             field="body.start",
+        )
+
+
+def _plan_digest(context: Context) -> None:
+    """P8: the settings digest is that of method, settings, split, model, reward, start and parent."""
+    body = context.record.body
+    reward, parent = context.ref("reward"), context.ref("parent")
+    expected = fresh_digest(
+        body["method"],
+        body["settings"],
+        context.need("split").id,
+        context.need("model").body["tree"],
+        None if reward is None else reward.body["code"]["digest"],
+    )
+    if parent is not None:
+        expected = descended_digest(expected, body["start"], parent.id)
+    if body["settings_digest"] != expected:
+        raise context.fail(
+            "SETTINGS_DIGEST_WRONG",
+            "the settings digest is not that of the plan's settings, split, model and start",
+            field="body.settings_digest",
+            expected=expected,
+            actual=body["settings_digest"],
         )
 
 
@@ -217,6 +241,7 @@ CHECKS: dict[str, tuple[Check, ...]] = {
         _plan_audit,
         _plan_method,
         _plan_start,
+        _plan_digest,
         _plan_twin,
         plan_parent,
         plan_like,

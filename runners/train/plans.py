@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ledger import canonical
 from ledger.digests import inventory, sha256, tree_digest
 from ledger.errors import UsageError
+from ledger.twins import descended_digest, fresh_digest
 from runners.environment import library_versions, machine
 from runners.prepare.data import roles_of, split_rows
 from runners.prepare.shelf import model_folder
@@ -138,8 +139,8 @@ def _descended(
     if descent.parent is None:
         return body
     parent = refs["parent"] = descent.parent.id
-    twin = {"of": body["settings_digest"], "start": descent.start, "parent": parent}
-    body |= {"start": descent.start, "settings_digest": sha256(canonical.encode(twin))}
+    digest = descended_digest(body["settings_digest"], descent.start, parent)
+    body |= {"start": descent.start, "settings_digest": digest}
     if descent.exact:
         old = plan_of(ledger, descent.parent)
         body["budget_updates"] = _budget_left(ledger, descent.parent, old, fork=descent.fork)
@@ -261,11 +262,10 @@ def _body(
 ) -> dict[str, Any]:
     effective = settings.effective()
     here = machine()
-    twin = {"method": "sft", "settings": effective, "split": split.id, "model": model.body["tree"]}
     return {
         "method": "sft",
         "settings": effective,
-        "settings_digest": sha256(canonical.encode(twin)),
+        "settings_digest": fresh_digest("sft", effective, split.id, model.body["tree"]),
         "libraries": library_versions(),
         "code": code_digests(),
         "hardware": {

@@ -7,6 +7,9 @@ import platform
 from pathlib import Path
 from typing import Any
 
+ENDED = ("Z", "X")
+"""States of a process that runs no more, as the process table has them."""
+
 
 def this_process() -> dict[str, Any]:
     """This machine and this process, as a launch records them."""
@@ -19,8 +22,13 @@ def this_process() -> dict[str, Any]:
 
 
 def start_token(pid: int) -> str:
-    """What tells this process from a later one with the same number: its start in clock ticks since boot."""
+    """What tells this process from a later one with the same number: its start in clock ticks since boot.
+
+    A process that has ended and that nobody has asked about yet is gone: in a container without an init it stays in the
+    table for good.
+    """
     stat = Path(f"/proc/{pid}/stat")
     if not stat.exists():
         return "gone" if Path("/proc/self").exists() else "unknown"
-    return stat.read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()[19]
+    fields = stat.read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
+    return "gone" if fields[0] in ENDED else fields[19]

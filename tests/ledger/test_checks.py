@@ -23,6 +23,7 @@ from world import DRAFTS, Draft, World, enrolment, key
 from ledger.checks import CHECKS
 from ledger.checks.identity import rotation_message
 from ledger.errors import EvidenceError
+from ledger.twins import fresh_digest
 
 WEAK = "01" + "00" * 31
 """The neutral point: any message verifies under it."""
@@ -163,15 +164,37 @@ def twin_live(world: World, draft: Draft) -> None:
     """Launch a plan with the same settings first."""
     launched = world.need("run.launched")
     plan = world.by_id[str(launched.ref("plan"))]
-    draft.body["settings_digest"] = plan.body["settings_digest"]
+    draft.body["settings"] = plan.body["settings"]
 
 
 def twin_prepared_before(world: World, draft: Draft) -> None:
     """Prepare two plans with the same settings, launch one and then try the other."""
     first = world.add("plan.prepared")
-    second = world.add("plan.prepared", settings_digest=first.body["settings_digest"])
+    second = world.add("plan.prepared", settings=first.body["settings"])
     world.admit(Draft("run.launched", samples.body("run.launched"), {"plan": second.id}))
     draft.refs["plan"] = first.id
+
+
+def digest_of_another(world: World, draft: Draft) -> None:
+    """Take the digest of a plan with other settings: a live run's twin would pass for something else."""
+    draft.body["settings_digest"] = world.add("plan.prepared").body["settings_digest"]
+
+
+def digest_as_if_fresh(world: World, draft: Draft) -> None:
+    """Begin from a checkpoint's weights under the digest of a fresh start."""
+    draft.refs["parent"] = world.need("checkpoint.published").id
+    tree = world.by_id[str(draft.refs["model"])].body["tree"]
+    fresh = fresh_digest("sft", draft.body["settings"], str(draft.refs["split"]), tree)
+    draft.body.update(start="weights", settings_digest=fresh)
+
+
+def digest_of_another_reward(world: World, draft: Draft) -> None:
+    """A reinforcement plan under the digest of one whose reward has other code."""
+    rewarded(world, draft)
+    tree = world.by_id[str(draft.refs["model"])].body["tree"]
+    draft.body["settings_digest"] = fresh_digest(
+        "rl", draft.body["settings"], str(draft.refs["split"]), tree, samples.digest("other code")
+    )
 
 
 def launched_before(world: World, draft: Draft) -> None:
@@ -547,6 +570,34 @@ REFUSALS = [
     ),
     Refusal("P3", "fork of nothing", "plan.prepared", bodied(fork=True), "PLAN_START"),
     Refusal("P4", "live twin", "plan.prepared", twin_live, "TWIN_UNCONFIRMED"),
+    Refusal(
+        "P8",
+        "digest made up",
+        "plan.prepared",
+        bodied(settings_digest=samples.digest("x")),
+        "SETTINGS_DIGEST_WRONG",
+    ),
+    Refusal(
+        "P8",
+        "digest of other settings",
+        "plan.prepared",
+        digest_of_another,
+        "SETTINGS_DIGEST_WRONG",
+    ),
+    Refusal(
+        "P8",
+        "digest of a fresh start",
+        "plan.prepared",
+        digest_as_if_fresh,
+        "SETTINGS_DIGEST_WRONG",
+    ),
+    Refusal(
+        "P8",
+        "digest of another reward",
+        "plan.prepared",
+        digest_of_another_reward,
+        "SETTINGS_DIGEST_WRONG",
+    ),
     Refusal("P5", "other model", "plan.prepared", continued(model=True), "PARENT_DIFFERS"),
     Refusal("P5", "other split", "plan.prepared", continued(split=True), "PARENT_DIFFERS"),
     Refusal("P5", "other settings", "plan.prepared", continued(settings={}), "PARENT_DIFFERS"),
@@ -985,7 +1036,7 @@ def test_an_unconfirmed_run_goes_on_only_once_it_was_found_dead():
     refs = {"run": run_id, "checkpoint": checkpoint.id}
     resume = Draft("run.resumed", samples.body("run.resumed", from_update=1), refs)
     twin = world.draft("plan.prepared")
-    twin.body["settings_digest"] = world.chain.state.runs[run_id].twin
+    twin.body["settings"] = world.by_id[world.chain.state.runs[run_id].plan].body["settings"]
     for found in ("alive", "unreachable"):
         world.admit(reconciled(run_id, found))
         assert world.chain.state.runs[run_id].status == "unconfirmed"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from other_plans import another_plan
 from world import key
 
 from ledger.blobs import SAFETENSORS, BlobStore
@@ -48,7 +49,7 @@ class Forger:
 
     def opens_a_run(self) -> Record:
         """A second plan with other settings, launched: its records may be written."""
-        plan = self.again(self.get("plan"), settings_digest=sha256(b"another plan"))
+        plan = another_plan(self.ledger, self.get("plan"), seed=4711)
         body = {**self.get("run").body, "seen": self.ledger.seen().model_dump()}
         return self.ledger.append("run.launched", body, {"plan": plan.id})
 

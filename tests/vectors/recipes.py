@@ -236,7 +236,7 @@ def leaked(world: World, draft: Draft) -> None:
 def twin(world: World, draft: Draft) -> None:
     """Plan what a live run is doing."""
     plan = world.by_id[str(world.need("run.launched").ref("plan"))]
-    draft.body["settings_digest"] = plan.body["settings_digest"]
+    draft.body["settings"] = plan.body["settings"]
 
 
 def launched_again(world: World, draft: Draft) -> None:
@@ -778,6 +778,12 @@ INVALID: dict[str, Recipe] = {
     "rl-kl": spoiled("RL_KL", "plan.prepared", "no KL term", rewarded(kl_coefficient="0.0")),
     "plan-start": spoiled(
         "PLAN_START", "plan.prepared", "exact start without a parent", put(start="exact")
+    ),
+    "settings-digest": spoiled(
+        "SETTINGS_DIGEST_WRONG",
+        "plan.prepared",
+        "a settings digest of something else",
+        put(settings_digest=samples.digest("something else")),
     ),
     "twin": spoiled("TWIN_UNCONFIRMED", "plan.prepared", "an equal plan is live", twin),
     "launched-again": spoiled(

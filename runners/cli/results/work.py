@@ -219,8 +219,24 @@ class Promote(OpenResult):
     gates: list[dict[str, Any]]
 
 
+class Recovery(OpenResult):
+    """A run that the demo killed: `redone` has step, state before the kill and state done again for each lost update."""
+
+    run: Id
+    checkpoint: Id
+    saved_at: Number
+    killed_at: Number
+    redone: list[list[Any]]
+    executed_again: Number
+    tree: Id
+
+
 class Demo(OpenResult):
     """`evidence demo`: what the job came to."""
+
+    updates: Number
+    verified: str
+    recovery: Recovery
 
 
 RESULTS: dict[str, type[Result]] = {
