@@ -18,7 +18,6 @@ UNDERIVED = frozenset(
     {
         "reward.audited",
         "rollout.group",
-        "study.registered",
         "judge.qualified",
         "check.reproduced",
         "gate.decided",

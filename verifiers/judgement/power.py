@@ -35,8 +35,8 @@ TRIALS: Final = 1000
 REPLICATES: Final = 1000
 TAIL: Final = 0.025
 MAX_SIMULATED_SEEDS: Final = 16
-MAX_CASES: Final = 10_000
-MAX_ANSWERS: Final = 200_000
+MAX_CASES: Final = 5_000
+MAX_ANSWERS: Final = 50_000
 _BLOCK_DRAWS: Final = 1 << 20
 _UNIFORMS: Final = 12
 _SEARCH_TRIALS: Final = 400
@@ -90,7 +90,7 @@ def check_design(design: Design) -> None:
         "seeds": 1 <= design.seeds <= MAX_SIMULATED_SEEDS,
         "cases": 1 <= design.cases <= MAX_CASES,
         "families": 1 <= design.families <= design.cases,
-        "rollouts": 1 <= design.rollouts and design.seeds * design.answers <= MAX_ANSWERS,
+        "rollouts": design.rollouts >= 1 and design.seeds * design.answers <= MAX_ANSWERS,
         "alpha": 0.0 < design.alpha < 1.0,
         "comparisons": design.comparisons >= 1,
         "minimum_gain": 0.0 <= design.minimum_gain <= 1.0,

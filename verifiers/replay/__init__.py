@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from verifiers.replay import data, judgement, learning, promotion
+from verifiers.replay import data, judgement, learning, promotion, studies
 from verifiers.replay.view import Replay, View
 
 REPLAYS: dict[str, Replay] = {
@@ -10,6 +10,7 @@ REPLAYS: dict[str, Replay] = {
     **learning.REPLAYS,
     **judgement.REPLAYS,
     **promotion.REPLAYS,
+    **studies.REPLAYS,
 }
 
 __all__ = ["REPLAYS", "Replay", "View"]
