@@ -4,31 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from published import SPLITS, published
 from scipy.stats import bootstrap as scipy_bootstrap
 
 from ledger.errors import UsageError
 from ledger.floors import DEFAULT_POLICY
 from verifiers.judgement.imported import NOT_SHOWN, STANDING, analyse, as_result, outcomes, rivals
 from verifiers.judgement.outcome_table import Cell
-
-SPLITS = [(2, 2, 1, 1, 0, 0), (3, 1, 1, 1, 0, 0)]
-
-
-def published(split, cases: int = 32, families: int = 8):
-    """Six seeds of 160 answers an arm; the candidate never fails, the baseline fails `split` times, on cases of its own."""
-    failing = iter(range(0, cases, 4))
-    bad = {(seed, next(failing)) for seed, count in enumerate(split, 1) for _ in range(count)}
-    rollouts = 160 // cases
-    return {
-        (seed, f"case{case:02d}"): Cell(
-            f"family{case * families // cases}",
-            rollouts - ((seed, case) in bad),
-            rollouts,
-            rollouts,
-        )
-        for seed in range(1, 7)
-        for case in range(cases)
-    }
 
 
 @pytest.mark.parametrize("split", SPLITS, ids=["2211", "3111"])
