@@ -576,11 +576,39 @@ CODES: dict[str, Code] = {
     ),
     "SEEDS_TOO_FEW": Code(
         "fewer training seeds than the policy demands; one seed is descriptive",
-        "train the planned seeds of a study; this version has no command for studies yet",
+        "train the planned seeds of a study: evidence study register FILE",
     ),
     "SEEDS_NOT_AS_PLANNED": Code(
         "the seeds are not exactly those of a registered study",
-        "evaluate every seed of a study; this version has no command for studies yet",
+        "evaluate every seed of the study: evidence eval run PROTOCOL CHECKPOINT",
+    ),
+    "STUDY_UNATTAINABLE": Code(
+        "a gate of the study can't be passed even by a candidate that never fails",
+        "plan what can be reached, or register it as descriptive: evidence study register FILE --underpowered",
+    ),
+    "STUDY_UNDERPOWERED": Code(
+        "the study would miss the gain that it looks for more often than the policy allows",
+        "add seeds or cases, or register it as descriptive: evidence study register FILE --underpowered",
+    ),
+    "STUDY_LAXER": Code(
+        "a study's limit is laxer than the policy's",
+        "keep the policy's floor, or be stricter: evidence study register FILE",
+    ),
+    "STUDY_SEEDS": Code(
+        "training seeds are not distinct, or their sampler streams overlap",
+        "choose seeds further apart: evidence study register FILE",
+    ),
+    "STUDY_WRONG": Code(
+        "a study's figures are not what its design gives",
+        "register it again: evidence study register FILE",
+    ),
+    "STUDY_OTHER": Code(
+        "a plan is not of the study that it names: another seed, split or setting",
+        "plan with the study's settings and one of its seeds: evidence show STUDY",
+    ),
+    "TABLE_MALFORMED": Code(
+        "a table of outcomes has a line that is no outcome, or one twice",
+        "see the columns: evidence study analyse --help",
     ),
     "IDENTITY_UNPROVEN": Code(
         "a checkpoint is not distinct, not re-hashed, or not traced to its plan and split",
@@ -596,11 +624,11 @@ CODES: dict[str, Code] = {
     ),
     "NOT_SIGNIFICANT": Code(
         "the exact sign flip over seeds does not reach the demanded level",
-        "plan a study with enough power; this version has no command for studies yet",
+        "plan a study with enough power: evidence study register FILE",
     ),
     "INTERVAL_REACHES_ZERO": Code(
         "the bootstrap interval of the gain does not lie strictly above zero",
-        "plan a study with enough power; this version has no command for studies yet",
+        "plan a study with enough power: evidence study register FILE",
     ),
     "EFFECT_TOO_SMALL": Code(
         "the mean gain is below the registered effect",
@@ -628,11 +656,11 @@ CODES: dict[str, Code] = {
     ),
     "STUDY_MISSING": Code(
         "no study was registered before the run was launched",
-        "register a study before its runs are launched; this version has no command for it yet",
+        "register a study before its runs are launched: evidence study register FILE",
     ),
     "STUDY_DESCRIPTIVE": Code(
         "the study was registered as descriptive",
-        "register a study with enough power; this version has no command for it yet",
+        "register a study with enough power: evidence study register FILE",
     ),
     "RUNS_LEFT_OUT": Code(
         "a run of the study's plans is not counted",

@@ -24,6 +24,7 @@ from ledger.records import KINDS
 from ledger.rules import RULES, Rule
 from ledger.schemas import body_rows, first_sentence, in_words
 from runners.assess.config import GenerationSettings, LikelihoodSettings
+from runners.assess.studies import StudySettings
 from runners.cli.boundary import PROGRAM, exit_code
 from runners.cli.commands import Verb, global_options
 from runners.cli.main import root
@@ -61,6 +62,7 @@ def settings_page() -> str:
         "evidence plan sft": SftSettings,
         "evidence eval register": GenerationSettings,
         "the likelihood judge": LikelihoodSettings,
+        "evidence study register": StudySettings,
     }
     lines = _head("Settings", "What a configuration file leaves out has its default.")
     for title, group in groups.items():

@@ -17,7 +17,6 @@ from verifiers.report import Finding, Report
 UNDERIVED = frozenset(
     {
         "rollout.group",
-        "study.registered",
         "judge.qualified",
         "check.reproduced",
         "gate.decided",

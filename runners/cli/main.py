@@ -42,6 +42,10 @@ REGISTRY: dict[str, dict[str, tuple[str, str]]] = {
         ),
         "reward": (f"{_HERE}.reward:reward", "Try rewards before anything is trained on them"),
         "eval": (f"{_HERE}.evaluation:evaluation", "Put models to the same cases and compare them"),
+        "study": (
+            f"{_HERE}.study:study",
+            "Fix what would count, before any run; read other tables",
+        ),
         "promote": (f"{_HERE}.promote:promote", "Promote a checkpoint, or record why not"),
         "demo": (f"{_HERE}.demo:demo", "Do the whole job on real input"),
     },

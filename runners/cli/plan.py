@@ -40,6 +40,7 @@ def plan() -> None:
 @click.option(
     "--fork", is_flag=True, help="With --continue: beside another run that went on from it."
 )
+@click.option("--study", metavar="STUDY", help="The run is one of this study's, by its seed.")
 @click.option("--check", is_flag=True, help="Count and print everything, record nothing.")
 @pass_app
 def sft(
@@ -49,6 +50,7 @@ def sft(
     init_from: str | None,
     continued: str | None,
     fork: bool,
+    study: str | None,
     check: bool,
 ) -> None:
     """Plan supervised fine-tuning.
@@ -63,6 +65,8 @@ def sft(
     with app.read_ledger() if check else app.open_ledger() as ledger:
         descent = _descent(ledger, like, init_from, continued, fork=fork)
         prepared = prepare_sft(ledger, _config(ledger, config, descent), default_shelf(), descent)
+        if study is not None:
+            prepared.refs["study"] = ledger.get(study, "study.registered").id
         record = None if check else ledger.append("plan.prepared", prepared.body, prepared.refs)
     body, figures = prepared.body, prepared.figures
     settings = [(name, str(value)) for name, value in sorted(body["settings"].items())]

@@ -20,6 +20,7 @@ from descent import (
 )
 from world import DRAFTS, Draft, World, enrolment, key
 
+from ledger import canonical
 from ledger.checks import CHECKS
 from ledger.checks.identity import rotation_message
 from ledger.errors import EvidenceError
@@ -496,6 +497,70 @@ def on_suspect_evidence(world: World, draft: Draft) -> None:
     draft.writer = "writer2"
 
 
+def seeded(*seeds: int) -> Callable[[World, Draft], None]:
+    """Plan other seeds."""
+    return bodied(seeds=list(seeds))
+
+
+def under_stricter_policy(world: World, draft: Draft) -> None:
+    """Declare that more seeds are needed than the study plans."""
+    world.add("policy.declared", seeds=9)
+
+
+def measured(rate: str) -> Callable[[World, Draft], None]:
+    """Name the baseline's own evaluation and state a rate."""
+
+    def spoil(world: World, draft: Draft) -> None:
+        evaluation = world.need("evaluation.completed")
+        arm = world.by_id[evaluation.ref_list("arm")[0]]
+        draft.refs |= {"evaluation": evaluation.id, "baseline": str(arm.ref("model"))}
+        draft.body["baseline_rate"] = rate
+
+    return spoil
+
+
+def measured_elsewhere(world: World, draft: Draft) -> None:
+    """State the rate of another model's evaluation."""
+    measured(right_share(world))(world, draft)
+    draft.refs["baseline"] = world.add("model.registered").id
+
+
+def undecided_baseline(world: World, draft: Draft) -> None:
+    """Name an evaluation that decided no case."""
+    made = world.draft("evaluation.completed")
+    made.body.update(success=0, failure=0, undecided=made.body["cases"])
+    world.admit(made)
+    measured("0.0")(world, draft)
+
+
+def right_share(world: World) -> str:
+    """The share of right answers of the sample evaluation."""
+    body = world.need("evaluation.completed").body
+    return canonical.real(body["success"] / (body["success"] + body["failure"]))
+
+
+def of_study(
+    seed: int | None = 3, rate: str | None = None, *, split: bool = False
+) -> Callable[[World, Draft], None]:
+    """Make the plan a study's, with a seed, a learning rate or a split of its own."""
+
+    def spoil(world: World, draft: Draft) -> None:
+        study = world.need("study.registered")
+        draft.refs["study"] = study.id
+        draft.body["seeds"] = {} if seed is None else {"training": seed}
+        draft.body["settings"] = {**draft.body["settings"], **study.body["settings"]}
+        if rate is not None:
+            draft.body["settings"]["learning_rate"] = rate
+        if split:
+            draft.refs["split"] = world.add("split.declared").id
+            audit = Draft(
+                "leakage.audited", samples.body("leakage.audited"), {"split": draft.refs["split"]}
+            )
+            draft.refs["audit"] = world.admit(audit).id
+
+    return spoil
+
+
 REFUSALS = [
     # keys, root, snapshots, restores
     Refusal("K1", "weak key", "key.enrolled", bodied(public_key=WEAK), "WEAK_KEY"),
@@ -735,6 +800,40 @@ REFUSALS = [
         lambda _, draft: draft.body["candidates"][0].update(evaluation=samples.digest("x")),
         "PAIRING_BROKEN",
     ),
+    # studies
+    Refusal("S1", "seed twice", "study.registered", seeded(1, 2, 3, 4, 5, 5), "STUDY_SEEDS"),
+    Refusal("S1", "streams", "study.registered", bodied(streams=2), "STUDY_SEEDS"),
+    Refusal(
+        "S1",
+        "around the end",
+        "study.registered",
+        bodied(seeds=[0, 8, 16, 24, 32, 2**32 - 1], streams=2),
+        "STUDY_SEEDS",
+    ),
+    Refusal("S1", "other settings", "study.registered", bodied(settings={}), "STUDY_WRONG"),
+    Refusal("S1", "alpha", "study.registered", bodied(alpha="0.1"), "STUDY_LAXER"),
+    Refusal("S1", "fewer cases", "study.registered", bodied(cases=31), "STUDY_LAXER"),
+    Refusal("S1", "smaller gain", "study.registered", bodied(minimum_gain="0.01"), "STUDY_LAXER"),
+    Refusal("S1", "few seeds", "study.registered", seeded(1, 2), "STUDY_LAXER"),
+    Refusal("S1", "policy", "study.registered", under_stricter_policy, "STUDY_LAXER"),
+    Refusal("S1", "gain", "study.registered", bodied(attainable_gain="0.02"), "STUDY_UNATTAINABLE"),
+    Refusal("S1", "p", "study.registered", bodied(minimum_p="0.0625"), "STUDY_UNATTAINABLE"),
+    Refusal("S1", "power", "study.registered", bodied(power="0.79"), "STUDY_UNDERPOWERED"),
+    Refusal("S1", "at best", "study.registered", bodied(best_power="0.064"), "STUDY_UNDERPOWERED"),
+    Refusal("S2", "other rate", "study.registered", measured("0.75"), "STUDY_WRONG"),
+    Refusal("S2", "another's rate", "study.registered", measured_elsewhere, "STUDY_WRONG"),
+    Refusal("S2", "nothing decided", "study.registered", undecided_baseline, "STUDY_WRONG"),
+    Refusal(
+        "S2",
+        "other cases",
+        "study.registered",
+        refer("protocol", lambda world: world.need("protocol.registered")),
+        "STUDY_WRONG",
+    ),
+    Refusal("S3", "other seed", "plan.prepared", of_study(seed=7), "STUDY_OTHER"),
+    Refusal("S3", "no seed", "plan.prepared", of_study(seed=None), "STUDY_OTHER"),
+    Refusal("S3", "other setting", "plan.prepared", of_study(rate="0.5"), "STUDY_OTHER"),
+    Refusal("S3", "other split", "plan.prepared", of_study(split=True), "STUDY_OTHER"),
     # promotion
     Refusal(
         "G1",
@@ -823,6 +922,9 @@ ACCEPTED = [
     ("E2 a test under its own review", "arm.transcribed", "reviewed_test"),
     ("E3 a judge that qualified", "judge.passed", "qualify"),
     ("E4 two arms, each judged both ways", "evaluation.completed", "two_arms"),
+    ("S1 weak and descriptive", "study.registered", "weak_but_descriptive"),
+    ("S2 the baseline's own evaluation", "study.registered", "measured_baseline"),
+    ("S3 a plan of the study", "plan.prepared", "of_the_study"),
     ("G2 a gate that fails where a line does", "gate.decided", "failed_gate"),
     ("G4 as many reviewers as demanded", "promotion.granted", "two_reviewers"),
     ("G5 the policy in force", "promotion.refused", "policy_in_force"),
@@ -838,6 +940,22 @@ def accept_findings(world, draft):
     draft.refs["acceptance"] = world.admit(
         Draft("leakage.accepted", body, refs, stater="reviewer")
     ).id
+
+
+def weak_but_descriptive(_, draft):
+    """Say that no promotion can rest on it."""
+    draft.body.update(seeds=[1], power="0.1", alpha="0.5", descriptive=True)
+
+
+def measured_baseline(world, draft):
+    """State the rate that was measured, and the protocol's cases."""
+    measured(right_share(world))(world, draft)
+    draft.body.update(baseline_rate=right_share(world))
+
+
+def of_the_study(world, draft):
+    """One of its seeds, its settings, its split."""
+    of_study()(world, draft)
 
 
 def policy_in_force(world, draft):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from verifiers.replay import data, judgement, learning, promotion, rewards
+from verifiers.replay import data, judgement, learning, promotion, rewards, studies
 from verifiers.replay.view import Replay, View
 
 REPLAYS: dict[str, Replay] = {
@@ -11,6 +11,7 @@ REPLAYS: dict[str, Replay] = {
     **learning.REPLAYS,
     **judgement.REPLAYS,
     **promotion.REPLAYS,
+    **studies.REPLAYS,
 }
 
 __all__ = ["REPLAYS", "Replay", "View"]

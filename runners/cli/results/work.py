@@ -210,6 +210,46 @@ class EvalCompare(OpenResult):
     descriptive: bool
 
 
+class StudyRegister(OpenResult):
+    """`evidence study register`: what can be attained; `study` is null with `--check` and `--template`."""
+
+    study: Id | None
+    descriptive: bool | None
+    attainable: dict[str, str]
+    reasons: list[dict[str, str]]
+
+
+class Bootstrap(OpenResult):
+    """A percentile interval of the mean gain."""
+
+    lower: float
+    upper: float
+    level: float
+    replicates: Number
+
+
+class Attainable(OpenResult):
+    """What a candidate that never fails could reach."""
+
+    gain: float
+    minimum_p: float
+    power: float
+
+
+class StudyAnalyse(OpenResult):
+    """`evidence study analyse`: the gate's figures and lines; `rivals` are not the gate."""
+
+    seeds: list[Number]
+    mean_gain: float
+    sign_flip_p: float
+    bootstrap: Bootstrap
+    attainable: Attainable
+    gates: list[dict[str, Any]]
+    rivals: dict[str, float | None]
+    standing: str
+    source: Id | None
+
+
 class Promote(OpenResult):
     """`evidence promote`: the reasons against it, each with its code."""
 
@@ -256,6 +296,8 @@ RESULTS: dict[str, type[Result]] = {
     "plan sft": Plan,
     "promote": Promote,
     "reward audit": RewardAudit,
+    "study analyse": StudyAnalyse,
+    "study register": StudyRegister,
     "run launch": Run,
     "run list": RunList,
     "run logs": RunLogs,
