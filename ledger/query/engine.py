@@ -44,7 +44,10 @@ _LOCK = (
 
 def connect() -> duckdb.DuckDBPyConnection:
     """An empty database in memory; `lock` it before anybody's SQL runs."""
-    return duckdb.connect(":memory:", config=_CONFIG)
+    database = duckdb.connect(":memory:", config=_CONFIG)
+    # whose cells are times with a zone reads that zone from a file: here, while files can be opened
+    database.execute("SET TimeZone = 'UTC'").execute("SELECT now()").fetchall()
+    return database
 
 
 def connect_open() -> duckdb.DuckDBPyConnection:

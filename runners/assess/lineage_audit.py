@@ -113,11 +113,15 @@ def _leak(ledger: Ledger, record: Record) -> Item:
         "audit": record.id,
         "split": record.ref("split"),
         "verdict": record.body["verdict"],
-        "touched": {name: number for name, number in record.body["levels"].items() if number},
-        "entities": record.body["entities"],
+        "touched": _some(record.body["levels"]),
+        "entities": _some(record.body["entities"]),
         "accepted": accepted[-1].id if accepted else None,
         "why": sound(accepted[-1]).body["why"] if accepted else None,
     }
+
+
+def _some(counts: dict[str, int]) -> dict[str, int]:
+    return {name: number for name, number in counts.items() if number}
 
 
 def _run(ledger: Ledger, run: Record, closure: Closure) -> Item:

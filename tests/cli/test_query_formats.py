@@ -90,6 +90,12 @@ def test_parquet_goes_through_a_pipe(made):
     assert b"read at 3 records" in done.stderr
 
 
+def test_times_with_a_zone_are_utc(made):
+    """A time with a zone is shown in UTC whatever the machine's zone is, in the process that can open no file."""
+    sql = "SELECT TIMESTAMPTZ '2026-01-01 02:00:00+02' AS time, now() IS NOT NULL AS now"
+    assert made.json("query", sql).result["rows"] == [["2026-01-01T00:00:00+00:00", True]]
+
+
 @pytest.mark.parametrize(
     ("sql", "code"),
     [

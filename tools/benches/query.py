@@ -10,6 +10,7 @@ import resource
 import shutil
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import islice
 from pathlib import Path
 
 import samples
@@ -94,7 +95,7 @@ def _built(settings: Settings, size: int) -> Path:
     world.write(building)
     store = SqliteStore.open_writer(building / DATABASE)
     rows = _rows(world.records[-1], launches, world.newest("split.declared"), size)
-    while group := [row_of(record) for record, _ in zip(rows, range(GROUP_ROWS), strict=False)]:
+    while group := [row_of(record) for record in islice(rows, GROUP_ROWS)]:
         with store.transaction():
             store.append(group)
     store.close()
