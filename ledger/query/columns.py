@@ -20,7 +20,7 @@ from ledger.rules import RULES
 from ledger.schemas import flat_properties
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from ledger.record import Record
 
@@ -131,6 +131,9 @@ def _body_columns(kind: str) -> list[Column]:
 
 
 def _at(path: tuple[str, ...]) -> Callable[[Record], Any]:
+    if len(path) == 1:
+        return lambda record: record.body.get(path[0])
+
     def value(record: Record) -> Any:
         found: Any = record.body
         for name in path:
@@ -151,6 +154,14 @@ def _type(schema: dict[str, Any]) -> str:
     return _SCALARS.get(str(schema.get("type")), "json")
 
 
+def fit_all(values: Iterable[Any], kind: str) -> list[Any]:
+    """The values of a column as its type, None where one is of another."""
+    plain = _PLAIN.get(kind)
+    if plain is not None:  # most columns: one comparison a value
+        return [value if type(value) is plain else None for value in values]
+    return [fitting(value, kind) for value in values]
+
+
 def fitting(value: Any, kind: str) -> Any:
     """The value as its column's type, None where it is of another."""
     if value is None:
@@ -158,6 +169,8 @@ def fitting(value: Any, kind: str) -> Any:
     if kind.startswith("list of "):
         inner = kind.removeprefix("list of ")
         return [fitting(item, inner) for item in value] if isinstance(value, list) else None
+    if kind in _PLAIN:
+        return value if type(value) is _PLAIN[kind] else None
     return _FIT[kind](value)
 
 
@@ -175,11 +188,9 @@ def _moment(text: str) -> datetime:
     return datetime.fromisoformat(text.removesuffix("Z"))
 
 
+_PLAIN: dict[str, type] = {"integer": int, "text": str, "boolean": bool}
 _FIT: dict[str, Callable[[Any], Any]] = {
-    "integer": lambda value: value if type(value) is int else None,
     "real": _fit_real,
-    "text": lambda value: value if isinstance(value, str) else None,
-    "boolean": lambda value: value if isinstance(value, bool) else None,
     "json": lambda value: orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode(),
     "time": lambda value: value,
 }

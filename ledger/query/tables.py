@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ledger import record as records
 from ledger.merkle import CompactRange
-from ledger.query.columns import Column, columns, fitting
+from ledger.query.columns import Column, columns, fit_all
 from ledger.query.names import AS_OF, EDGES, RECORDS, TABLES
 from ledger.query.spool import HELD_BYTES, Spool
 from ledger.store.sqlite import SqliteStore
@@ -114,7 +114,7 @@ class _Builder:
         if not self._rows:
             return
         arrays = [
-            pa.array([fitting(value, column.type) for value in values], type=column.arrow)
+            pa.array(fit_all(values, column.type), type=column.arrow)
             for column, values in zip(self._columns, zip(*self._rows, strict=True), strict=True)
         ]
         self._spool.add(pa.record_batch(arrays, schema=self._schema))
