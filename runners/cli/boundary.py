@@ -139,6 +139,9 @@ def _answer(app: App) -> int:
 
 def _print_lines(app: App, outcome: Outcome) -> None:
     color = app.color(sys.stdout.isatty())
+    if outcome.data is not None:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(outcome.data)
     for line in outcome.lines:
         render.write(line, color=color)
     _print_warnings(app)

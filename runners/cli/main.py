@@ -53,6 +53,8 @@ REGISTRY: dict[str, dict[str, tuple[str, str]]] = {
         "log": (f"{_HERE}.history:log", "List records, newest first"),
         "show": (f"{_HERE}.history:show", "Show one record"),
         "lineage": (f"{_HERE}.lineage:lineage", "Show what a record rests on, or what rests on it"),
+        "diff": (f"{_HERE}.diff:diff", "Show what differs between two runs, plans or checkpoints"),
+        "audit": (f"{_HERE}.audit:audit", "Audit what stands behind a checkpoint"),
         "query": (f"{_HERE}.query:query", "Ask the ledger in SQL"),
         "prove": (
             f"{_HERE}.seals:prove",

@@ -32,6 +32,11 @@ BENCHES = {
         Bench(
             "overhead", "benches.ledger_overhead", "supervised training with the ledger and without"
         ),
+        Bench(
+            "query",
+            "benches.query",
+            "named questions, tables and lineage on a large unsigned ledger",
+        ),
         Bench("peers", "benches.peers", "MLflow and a JSONL file for the same facts"),
     )
 }

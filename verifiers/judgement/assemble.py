@@ -140,7 +140,7 @@ def promotion_of(
     evidence = PromotionEvidence(
         checkpoint=checkpoint.id,
         gate=gate,
-        tree=None if checkpoint.body["hosted"] else checkpoint.body["tree"],
+        tree=None if checkpoint.body.get("hosted") else checkpoint.body["tree"],
         tree_found=tree_found,
     )
     return decide_promotion(floors, evidence)
