@@ -59,7 +59,11 @@ REQUIRED = (
     ("fp16", False, "fp16 leaves out steps whose gradient overflows: use bf16"),
     ("auto_find_batch_size", False, "auto_find_batch_size begins again after a failure"),
     ("packing", False, "packing mixes rows, so a batch no longer has rows"),
-    ("load_best_model_at_end", False, "load_best_model_at_end puts other weights in place at the end"),
+    (
+        "load_best_model_at_end",
+        False,
+        "load_best_model_at_end puts other weights in place at the end",
+    ),
 )
 """Arguments that must have a value: name, value, and why another is refused."""
 
@@ -162,7 +166,11 @@ def plan_body(
 
 
 def registered_base(
-    ledger: Ledger, weights: LiveWeights, tokenizer: Any, shelf: Path, licence: str = UNKNOWN_LICENCE
+    ledger: Ledger,
+    weights: LiveWeights,
+    tokenizer: Any,
+    shelf: Path,
+    licence: str = UNKNOWN_LICENCE,
 ) -> Record:
     """The base model's record: of the folder that it came from, where its tensors are that folder's, else of a copy.
 
@@ -179,9 +187,7 @@ def registered_base(
     else:
         folder, found = _shelved(weights, tensors, tokenizer, shelf)
         source = "memory of the script that trained"
-    known = [
-        item for item in ledger.of_kind("model.registered") if item.body["tree"] == found.tree
-    ]
+    known = [item for item in ledger.of_kind("model.registered") if item.body["tree"] == found.tree]
     if known:
         remember(shelf, found.tree, folder)
         return known[-1]

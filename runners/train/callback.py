@@ -58,6 +58,7 @@ class LedgerCallback(TrainerCallback):
     Args:
         ledger: open for writing with a key that has the role train.
         plan: a plan that `prepare` made for this trainer and that was never launched.
+        closes: close the ledger when the training is over.
 
     Attributes:
         run: the launch, once training has begun.
@@ -65,7 +66,7 @@ class LedgerCallback(TrainerCallback):
         checkpoint: the newest checkpoint on record.
     """
 
-    def __init__(self, ledger: Ledger, *, plan: Record) -> None:
+    def __init__(self, ledger: Ledger, *, plan: Record, closes: bool = False) -> None:
         self.ledger, self.plan = ledger, plan
         self.run: Record | None = None
         self.ended: Record | None = None
@@ -77,7 +78,7 @@ class LedgerCallback(TrainerCallback):
         self._state = ""
         self._frozen: str | None = None
         self._loss, self._norm, self._parts = 0.0, 0.0, 0
-        self._owned = False
+        self._closes = closes
 
     @property
     def checkpoint(self) -> Record | None:
@@ -105,13 +106,11 @@ class LedgerCallback(TrainerCallback):
         book: Any = _opened(Path(str(ledger))) if owned else ledger
         try:
             plan = cls.prepare(trainer, ledger=book, rows=rows, **options)
-            made = cls(book, plan=plan).attach(trainer, rows)
+            return cls(book, plan=plan, closes=owned).attach(trainer, rows)
         except BaseException:
             if owned:
                 book.close()
             raise
-        made._owned = owned
-        return made
 
     @classmethod
     def prepare(
@@ -218,8 +217,8 @@ class LedgerCallback(TrainerCallback):
             self._end(*self._outcome())
             return result
         finally:
-            if self._owned:
-                self._owned = False
+            if self._closes:
+                self._closes = False
                 self.ledger.close()
 
     def check_data(self) -> None:
@@ -456,9 +455,7 @@ def _split(
     """The split that a run reads: the one named, where all rows are its training rows, else one made for them."""
     named = [held_out] if isinstance(held_out, str | Path) else list(held_out or ())
     files = tuple(Path(item) for item in named if Path(item).exists() or "." in str(item))
-    splits = [
-        ledger.get(str(item), "split.declared") for item in named if Path(item) not in files
-    ]
+    splits = [ledger.get(str(item), "split.declared") for item in named if Path(item) not in files]
     for split in splits:
         if training_digests(ledger, split, method) >= set(rows.digests):
             return split
@@ -524,7 +521,9 @@ def _opened(path: Path) -> Ledger:
 def _failure(error: BaseException) -> str:
     if isinstance(error, UsageError | EvidenceError):
         return "bad_gradient" if error.code == "BAD_GRADIENT" else "refused"
-    return "out_of_memory" if isinstance(error, torch.OutOfMemoryError | MemoryError) else "internal"
+    return (
+        "out_of_memory" if isinstance(error, torch.OutOfMemoryError | MemoryError) else "internal"
+    )
 
 
 def _stale(plan: Record, name: str, planned: Any, actual: Any) -> UsageError:

@@ -96,9 +96,7 @@ def _hook(
     return hook
 
 
-def _train(
-    original: Callable[..., Any], _trainer: Any, watcher: Watcher
-) -> Callable[..., Any]:
+def _train(original: Callable[..., Any], _trainer: Any, watcher: Watcher) -> Callable[..., Any]:
     def train(
         resume_from_checkpoint: str | bool | None = None,
         trial: Any = None,
@@ -114,9 +112,7 @@ def _train(
     return train
 
 
-def _dataloader(
-    original: Callable[..., Any], trainer: Any, watcher: Watcher
-) -> Callable[..., Any]:
+def _dataloader(original: Callable[..., Any], trainer: Any, watcher: Watcher) -> Callable[..., Any]:
     def get_train_dataloader() -> Any:
         watcher.check_data()
         trainer._set_signature_columns_if_needed()  # noqa: SLF001 - the only list of what the library keeps
@@ -137,9 +133,7 @@ def _dataloader(
     return get_train_dataloader
 
 
-def _batches(
-    original: Callable[..., Any], _trainer: Any, watcher: Watcher
-) -> Callable[..., Any]:
+def _batches(original: Callable[..., Any], _trainer: Any, watcher: Watcher) -> Callable[..., Any]:
     def get_batch_samples(iterator: Any, count: int, device: Any) -> Any:
         batches, items = original(iterator, count, device)
         positions = [batch.pop(POSITION).tolist() for batch in batches]
@@ -150,9 +144,7 @@ def _batches(
     return get_batch_samples
 
 
-def _step(
-    original: Callable[..., Any], _trainer: Any, watcher: Watcher
-) -> Callable[..., Any]:
+def _step(original: Callable[..., Any], _trainer: Any, watcher: Watcher) -> Callable[..., Any]:
     def training_step(*arguments: Any, **options: Any) -> Any:
         loss = original(*arguments, **options)
         watcher.computed(float(loss))
@@ -161,9 +153,7 @@ def _step(
     return training_step
 
 
-def _norm(
-    original: Callable[..., Any], _trainer: Any, watcher: Watcher
-) -> Callable[..., Any]:
+def _norm(original: Callable[..., Any], _trainer: Any, watcher: Watcher) -> Callable[..., Any]:
     def get_grad_norm(*arguments: Any, **options: Any) -> Any:
         norm = original(*arguments, **options)
         watcher.normed(float(norm))

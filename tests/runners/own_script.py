@@ -22,6 +22,8 @@ from trl.trainer.dpo_trainer import DPOTrainer
 from trl.trainer.sft_config import SFTConfig
 from trl.trainer.sft_trainer import SFTTrainer
 
+torch.set_num_threads(1)  # several threads wait for one another on a busy machine
+
 __all__ = ["AutoModelForCausalLM", "AutoTokenizer", "Dataset", "LedgerCallback", "torch"]
 
 ARGUMENTS: dict[str, Any] = {
@@ -49,7 +51,8 @@ def said(role: str, content: str) -> dict[str, str]:
 def chats(**more: Any) -> list[dict[str, Any]]:
     """Ten conversations, each in words of its own."""
     return [
-        {"messages": [said("user", text), said("assistant", f"We see to it, case {number}.")]} | more
+        {"messages": [said("user", text), said("assistant", f"We see to it, case {number}.")]}
+        | more
         for number, text in enumerate(WORDINGS)
     ]
 
@@ -72,20 +75,24 @@ def held_out(folder: Path) -> Path:
     rows = [
         {"messages": [said("user", f"{text}?"), said("assistant", "Soon.")]} for text in QUESTIONS
     ]
-    path.write_bytes(Dataset.from_list(rows).to_pandas().to_json(orient="records", lines=True).encode())
+    path.write_bytes(
+        Dataset.from_list(rows).to_pandas().to_json(orient="records", lines=True).encode()
+    )
     return path
 
 
 def lora() -> LoraConfig:
     """A small adapter."""
-    return LoraConfig(r=2, lora_alpha=4, target_modules=["q_proj", "down_proj"], task_type="CAUSAL_LM")
+    return LoraConfig(
+        r=2, lora_alpha=4, target_modules=["q_proj", "down_proj"], task_type="CAUSAL_LM"
+    )
 
 
 def sft(model: Path, folder: Path, rows: Any = None, **changes: Any) -> SFTTrainer:
     """A supervised trainer on conversations."""
     named = {name: changes.pop(name) for name in ("eval_dataset", "callbacks") if name in changes}
     adapter = changes.pop("adapter", lora())
-    live = changes.pop("model", None) or AutoModelForCausalLM.from_pretrained(model)
+    live = changes.pop("live", None) or AutoModelForCausalLM.from_pretrained(model)
     data = rows if rows is not None else chats()
     return SFTTrainer(
         model=live,

@@ -120,6 +120,7 @@ def _check_names(names: list[str], where: str) -> None:
 
 
 def present(value: Any) -> Any:
+    """A value without the fields that are null in it."""
     if isinstance(value, list):
         return [present(item) for item in value]
     if not isinstance(value, dict):

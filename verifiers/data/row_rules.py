@@ -162,7 +162,11 @@ def check_row(row: dict[str, Any], rules: Rules) -> dict[str, Any]:
 
 def _kinds(rules: Rules) -> list[str]:
     unknown = {"scenario", *_SINCE_THIRD} if rules.first else set()
-    return [name for name in _NEEDED if name not in unknown and (rules.tuning or name not in _SINCE_THIRD)]
+    return [
+        name
+        for name in _NEEDED
+        if name not in unknown and (rules.tuning or name not in _SINCE_THIRD)
+    ]
 
 
 def _check_turns(row: dict[str, Any], kind: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from own_script import Dataset, LedgerCallback, chats, held_out, said, sft, torch, verified
+from small_job import QUESTIONS
 from transformers import EarlyStoppingCallback, TrainerCallback
 
 from ledger.errors import UsageError
@@ -220,21 +221,17 @@ def test_other_data_after_the_plan_is_refused(adopt, tiny_model, tmp_path):
 
 def held_out_row():
     """A row says that it is for testing."""
-    return [*chats(), {"messages": chats()[0]["messages"], "split": "test"}]
+    return [*chats(split="train"), {**chats()[0], "split": "test"}]
 
 
 def known_row():
     """A row is, word for word, one that is held out."""
-    from small_job import QUESTIONS
-
     messages = [said("user", f"{QUESTIONS[3]}?"), said("assistant", "Soon.")]
     return [*chats(), {"messages": messages}]
 
 
 def asked_row():
     """A row asks what a held-out one asks."""
-    from small_job import QUESTIONS
-
     messages = [said("user", f"{QUESTIONS[3]}?"), said("assistant", "Never.")]
     return [*chats(), {"messages": messages}]
 

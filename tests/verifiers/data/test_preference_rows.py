@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from ledger.errors import UsageError
 from verifiers.data.grouping import group_rows
 from verifiers.data.identity import first_request, row_bytes, row_text
 from verifiers.data.leakage import audit
@@ -53,7 +54,9 @@ def test_a_shape_becomes_the_row_of_its_kind(given, row):
 
 
 REFUSED = [
-    pytest.param({"prompt": ASKED, "chosen": "Yes.", "rejected": "Yes."}, "same_answers", id="same"),
+    pytest.param(
+        {"prompt": ASKED, "chosen": "Yes.", "rejected": "Yes."}, "same_answers", id="same"
+    ),
     pytest.param({"chosen": "Yes.", "rejected": "No."}, "missing_field", id="no prompt"),
     pytest.param({"prompt": ASKED, "chosen": 7, "rejected": "No."}, "wrong_type", id="a number"),
     pytest.param({"prompt": ASKED, "chosen": "", "rejected": "No."}, "empty", id="no answer"),
@@ -113,8 +116,6 @@ def test_a_held_out_prompt_is_found_among_pairs():
 
 def test_a_split_gives_no_held_out_pair_to_training():
     """A pair that declares itself held out is refused by the split, as a conversation is."""
-    from ledger.errors import UsageError
-
     rows = [{**PAIR, "split": "test"}, CHAT]
     roles = {row_digest(rows[0]): "train", row_digest(CHAT): "test"}
     with pytest.raises(UsageError) as refusal:
