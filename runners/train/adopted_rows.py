@@ -64,7 +64,11 @@ class AdoptedRows:
 
 
 def adopted_rows(
-    dataset: Iterable[Mapping[str, Any]], tokenizer: Any, *, keep_held_out: bool = False
+    dataset: Iterable[Mapping[str, Any]],
+    tokenizer: Any,
+    *,
+    keep_held_out: bool = False,
+    joined: bool = False,
 ) -> AdoptedRows:
     """Every row of a data set, or a refusal that names the first that cannot go on record.
 
@@ -72,6 +76,7 @@ def adopted_rows(
         dataset: yields each row by column, as a `datasets.Dataset` does.
         tokenizer: the trainer's, with `eos_token` and `decode`.
         keep_held_out: rows that declare themselves held out are taken all the same: these are not for training.
+        joined: the library has put the prompt before both answers, as its reward trainer does.
 
     Raises:
         UsageError: `HELD_OUT_ROW`, a row declares itself held out; `ADOPTION_REFUSED`, it is no row of a kind that is known.
@@ -83,6 +88,8 @@ def adopted_rows(
     for position, example in enumerate(dataset):
         given = {name: value for name, value in example.items() if name not in MADE}
         value = _in_shape(present(given), str(tokenizer.eos_token or ""))
+        if value is not None and joined and "prompt" in value:
+            value = _parted(value)
         if value is None:
             value, decoded = {"text": _decoded(example, position, tokenizer)}, True
         line = _line(value, position)
@@ -111,6 +118,14 @@ def _in_shape(given: dict[str, Any], end: str) -> dict[str, Any] | None:
         if isinstance(row.get(name), str) and end:
             row[name] = row[name].removesuffix(end)
     return {**row, "metadata": extra} if extra else row
+
+
+def _parted(row: dict[str, Any]) -> dict[str, Any]:
+    """A row without the prompt before each of its answers, where it stands before both."""
+    prompt, names = row["prompt"], ("chosen", "rejected")
+    if not all(row[name][: len(prompt)] == prompt for name in names):
+        return row
+    return {**row, **{name: row[name][len(prompt) :] for name in names}}
 
 
 def _is_shared(name: str, value: Any) -> bool:

@@ -16,9 +16,17 @@ pytest.importorskip("trl", reason="needs the train extra")
 import torch
 from datasets import Dataset
 from peft import LoraConfig
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import (
+    AutoModelForCausalLM,
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+)
 from trl.trainer.dpo_config import DPOConfig
 from trl.trainer.dpo_trainer import DPOTrainer
+from trl.trainer.kto_config import KTOConfig
+from trl.trainer.kto_trainer import KTOTrainer
+from trl.trainer.reward_config import RewardConfig
+from trl.trainer.reward_trainer import RewardTrainer
 from trl.trainer.sft_config import SFTConfig
 from trl.trainer.sft_trainer import SFTTrainer
 
@@ -112,6 +120,37 @@ def dpo(model: Path, folder: Path, rows: Any = None, **changes: Any) -> DPOTrain
         train_dataset=Dataset.from_list(rows or pairs()),
         processing_class=AutoTokenizer.from_pretrained(model),
         peft_config=lora(),
+    )
+
+
+def kto(model: Path, folder: Path) -> KTOTrainer:
+    """A trainer on answers that were liked or not."""
+    rows = [
+        {
+            "prompt": row["prompt"],
+            "completion": row["chosen" if liked else "rejected"],
+            "label": liked,
+        }
+        for row in pairs()
+        for liked in (True, False)
+    ]
+    return KTOTrainer(
+        model=AutoModelForCausalLM.from_pretrained(model),
+        args=KTOConfig(output_dir=str(folder / "out"), **ARGUMENTS),
+        train_dataset=Dataset.from_list(rows),
+        processing_class=AutoTokenizer.from_pretrained(model),
+        peft_config=lora(),
+    )
+
+
+def reward(model: Path, folder: Path) -> RewardTrainer:
+    """A trainer of a model that scores answers."""
+    return RewardTrainer(
+        model=AutoModelForSequenceClassification.from_pretrained(model, num_labels=1),
+        args=RewardConfig(output_dir=str(folder / "out"), **ARGUMENTS),
+        train_dataset=Dataset.from_list(pairs()),
+        processing_class=AutoTokenizer.from_pretrained(model),
+        peft_config=LoraConfig(r=2, target_modules=["q_proj"], task_type="SEQ_CLS"),
     )
 
 

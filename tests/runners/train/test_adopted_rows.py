@@ -53,6 +53,15 @@ def test_a_row_is_what_the_user_gave(given, row):
     assert found.decoded is (row.get("kind") == "text")
 
 
+def test_a_prompt_that_was_put_before_both_answers_is_taken_off():
+    """The reward trainer joins prompt and answer in the columns it was given."""
+    pair = {"prompt": [USER], "chosen": [ANSWER], "rejected": [{**ANSWER, "content": "No."}]}
+    joined = {**pair, "chosen": [USER, *pair["chosen"]], "rejected": [USER, *pair["rejected"]]}
+    for given in (pair, joined):
+        found = adopted_rows([given], Tokens(), joined=True)
+        assert found.digests == (row_digest({**pair, "kind": "preference"}),)
+
+
 def test_equal_rows_share_a_name():
     """A data set may repeat a row: both places have the same digest."""
     found = adopted_rows([CHAT, CHAT], Tokens())

@@ -11,7 +11,9 @@ from own_script import (
     chats,
     dpo,
     held_out,
+    kto,
     pairs,
+    reward,
     said,
     sft,
     torch,
@@ -19,6 +21,7 @@ from own_script import (
 )
 
 from ledger.errors import UsageError
+from runners.prepare.data import split_rows
 from runners.prepare.shelf import model_folder
 from runners.train.adopted_weights import LiveWeights
 from runners.train.recovery import recover
@@ -79,6 +82,23 @@ def test_a_run_on_preferences_is_on_record_too(ledger, folder, adopt, tiny_model
     assert callback.plan.body["method"] == "dpo"
     assert callback.plan.body["settings"]["beta"] == "0.1"
     assert callback.ended.body["outcome"] == "completed"
+    verified(folder)
+
+
+@pytest.mark.parametrize(("make", "kind"), [(kto, "feedback"), (reward, "preference")])
+def test_other_trainers_of_the_library_are_on_record(
+    ledger, folder, adopt, tiny_model, tmp_path, make, kind
+):
+    """KTO reads feedback and a reward model preferences, each under the method of its own name."""
+    trainer = make(tiny_model, tmp_path)
+    callback = adopt(trainer)
+    trainer.train()
+    assert callback.plan.body["method"] == make.__name__
+    assert callback.ended.body["outcome"] == "completed"
+    split = ledger.get(callback.plan.ref("split"))
+    rows = {row_digest(row): row["kind"] for row in split_rows(ledger, split) if "kind" in row}
+    for batch in of_run(ledger, callback, "batch.built"):
+        assert {rows[row] for row in batch.body["rows"]} == {kind}
     verified(folder)
 
 
