@@ -154,10 +154,10 @@ def _budget(trainer: Any) -> int:
     args, rows = trainer.args, len(trainer.train_dataset)
     if args.max_steps > 0:
         return int(args.max_steps)
-    size = args.train_batch_size
+    size, accumulation = int(args.train_batch_size), int(args.gradient_accumulation_steps)
     batches = rows // size if args.dataloader_drop_last else -(-rows // size)
-    steps = max(-(-batches // args.gradient_accumulation_steps), 1)
-    return math.ceil(args.num_train_epochs * steps)
+    steps = max(-(-batches // accumulation), 1)
+    return math.ceil(float(args.num_train_epochs) * steps)
 
 
 def _parent(ledger: Ledger, checkpoint: str, weights: LiveWeights) -> Record:
