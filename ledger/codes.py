@@ -847,6 +847,10 @@ CODES: dict[str, Code] = {
         "a refusal does not name the policy that is in force",
         "weigh it again: evidence promote CHECKPOINT",
     ),
+    "ADOPTION_REFUSED": Code(
+        "a trainer, its data or what became of them cannot be put on record by its callback",
+        "see what can be adopted: docs/own-script.md",
+    ),
     "PLAN_STALE": Code(
         "the code or the libraries are no longer those that the plan names",
         "prepare a new plan: evidence plan sft CONFIG",

@@ -237,6 +237,14 @@ def redone_otherwise(world: World, draft: Draft) -> None:
     draft.body["after"] = samples.weights(7)
 
 
+def of_preferences(world: World, draft: Draft) -> None:
+    """Make the draft the first update of a run on preferences, and take its gradient away."""
+    of = plan(world, method="dpo", settings_digest=samples.digest("preferences"))
+    made = next_update(world, launch(world, of))
+    draft.body = {**made.body, "gradient_norm": "0.0"}
+    draft.refs = made.refs
+
+
 __all__ = [
     "BUDGET",
     "begun",
@@ -247,6 +255,7 @@ __all__ = [
     "launch",
     "like_another",
     "next_update",
+    "of_preferences",
     "plan",
     "publish",
     "redone_otherwise",

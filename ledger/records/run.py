@@ -50,7 +50,7 @@ class PlanPrepared(Body):
     kind: ClassVar[str] = "plan.prepared"
     version: ClassVar[int] = 1
 
-    method: Literal["sft", "rl"]
+    method: Literal["sft", "dpo", "kto", "reward", "rl"]
     settings: dict[Slug, Setting | Real]
     settings_digest: Digest
     libraries: dict[Slug, Slug]

@@ -50,6 +50,7 @@ class Supervised:
         output: the child's own folder.
         tell: called with (event, fields) for progress.
         exact: redone updates are promised to be bit for bit those before.
+        not_established: what more the attempt does not show, beside what none of them does.
     """
 
     ledger: Ledger
@@ -60,6 +61,7 @@ class Supervised:
     output: Path
     tell: Callable[[str, dict[str, Any]], None]
     exact: bool = True
+    not_established: tuple[str, ...] = ()
     batch: Record | None = None
     checkpoint: Record | None = None
     restored: bool = False
@@ -225,7 +227,11 @@ class Supervised:
                     "outcomes": 0,
                 },
                 "rows": self.rows,
-                "not_established": NOT_ESTABLISHED + ([] if self.exact else [OTHER_HARDWARE]),
+                "not_established": [
+                    *NOT_ESTABLISHED,
+                    *self.not_established,
+                    *([] if self.exact else [OTHER_HARDWARE]),
+                ],
                 "metrics": metrics.model_dump() if metrics else None,
             },
             refs,

@@ -12,6 +12,7 @@ from descent import (
     heir_launched,
     incomplete,
     like_another,
+    of_preferences,
     redone_otherwise,
     resumed_after_heir,
     resumed_incomplete,
@@ -753,6 +754,7 @@ REFUSALS = [
     Refusal(
         "U5", "below zero", "update.acknowledged", bodied(gradient_norm="-1.0"), "BAD_GRADIENT"
     ),
+    Refusal("U5", "no gradient of pairs", "update.acknowledged", of_preferences, "BAD_GRADIENT"),
     Refusal("U6", "other update", "update.acknowledged", replay_of_other, "REPLAY_OTHER_UPDATE"),
     Refusal(
         "U6", "other batch", "update.acknowledged", replay_with_other_batch, "REPLAY_OTHER_BATCH"

@@ -19,6 +19,8 @@ from descent import (
     incomplete,
     launch,
     like_another,
+    next_update,
+    of_preferences,
     plan,
     publish,
     redone_otherwise,
@@ -85,6 +87,15 @@ def redone_updates() -> Scenario:
     end(world, run, "completed")
     comment = "updates after a checkpoint lost twice, kept, and named by those that redid them"
     return Scenario(VERIFIED, comment, rows(world))
+
+
+def preferences() -> Scenario:
+    """A run on preferences, its one update acknowledged."""
+    world = World()
+    run = launch(world, plan(world, method="dpo"))
+    world.admit(next_update(world, run))
+    end(world, run)
+    return Scenario(VERIFIED, "a run on preferences", rows(world))
 
 
 def heir_and_fork() -> Scenario:
@@ -500,6 +511,7 @@ VALID: dict[str, Recipe] = {
     "resumed-run": good("an attempt that ended and goes on", "run.resumed"),
     "redone-updates": redone_updates,
     "heir-and-fork": heir_and_fork,
+    "preferences": preferences,
     "reinforcement": good(
         "a group, a rejected group, an audited reward",
         "rollout.group",
@@ -873,6 +885,9 @@ INVALID: dict[str, Recipe] = {
     "budget": spoiled("BUDGET_EXCEEDED", "update.acknowledged", "three updates of two", overspent),
     "no-gradient": spoiled(
         "BAD_GRADIENT", "update.acknowledged", "nothing was learnt", put(gradient_norm="0.0")
+    ),
+    "no-gradient-of-preferences": spoiled(
+        "BAD_GRADIENT", "update.acknowledged", "a run on preferences learnt nothing", of_preferences
     ),
     "replay-other-update": spoiled(
         "REPLAY_OTHER_UPDATE", "update.acknowledged", "another step redone", replays_other

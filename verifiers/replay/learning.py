@@ -8,7 +8,7 @@ from typing import Any
 
 from ledger.digests import FileEntry, sha256, tree_digest
 from ledger.record import Record
-from verifiers.data.hand_out import hand_out
+from verifiers.data.hand_out import KINDS_OF_METHOD, hand_out
 from verifiers.data.splits import read_assignment
 from verifiers.learning.learner_state import (
     ADAPTER_FILE,
@@ -28,7 +28,7 @@ def batch_digest(rows: list[str]) -> str:
 
 
 def batch(record: Record, view: View) -> str | None:
-    """A supervised batch reads training chat rows of its split only, and its digest and counts are theirs.
+    """A supervised batch reads training rows of its split only, of its method's kinds; digest and counts are theirs.
 
     Raises:
         EvidenceError: `BATCH_ROWS`.
@@ -42,19 +42,23 @@ def batch(record: Record, view: View) -> str | None:
         rows = [str(line["row"]) for line in view.lines(body["rows_blob"])]
     expect("BATCH_ROWS", "datums", body["datums"], len(rows))
     expect("BATCH_ROWS", "digest", body["digest"], batch_digest(rows))
-    training = _training_rows(split_id, view)
+    plan = view.ref(view.ref(record, "run"), "plan")
+    kinds = KINDS_OF_METHOD.get(plan.body["method"], ("chat",))
+    training = _training_rows(split_id, kinds, view)
     strangers = [row for row in rows if row not in training]
     expect("BATCH_ROWS", "rows that are not training rows of the split", strangers, [])
     return "that each batch was fed these rows, in this order, with so many trainable tokens"
 
 
 @lru_cache(maxsize=4)
-def _training_rows(split_id: str, view: View) -> frozenset[str]:
-    """Digests of a split's training rows; ids name content, so a cached answer cannot go stale."""
+def _training_rows(split_id: str, kinds: tuple[str, ...], view: View) -> frozenset[str]:
+    """Digests of a split's training rows of some kinds; ids name content, so a cached answer cannot go stale."""
     split = view.get(split_id)
     rows = rows_of_split(split, view)
     role_of = read_assignment(list(view.lines(split.body["assignment"])), rows.digests)
-    return frozenset(item.digest for item in hand_out(rows.rows, role_of, "train", "chat"))
+    return frozenset(
+        item.digest for kind in kinds for item in hand_out(rows.rows, role_of, "train", kind)
+    )
 
 
 def checkpoint(record: Record, view: View) -> str | None:
