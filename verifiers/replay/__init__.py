@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from verifiers.replay import data, judgement, learning, promotion
+from verifiers.replay import data, judgement, learning, plans, promotion
 from verifiers.replay.view import Replay, View
 
 REPLAYS: dict[str, Replay] = {
     **data.REPLAYS,
     **learning.REPLAYS,
+    **plans.REPLAYS,
     **judgement.REPLAYS,
     **promotion.REPLAYS,
 }
