@@ -48,7 +48,9 @@ def _check_same(plan: Record, digest: str, day: str | None, *, asks: bool) -> No
     told: dict[str, Any] | None = plan.body.get("reading")
     if told is None:  # a plan of an earlier version: it had the model's own template
         return
-    pairs = [("chat_template", told["template"]["digest"], digest)]
+    pairs: list[tuple[str, str | None, str | None]] = [
+        ("chat_template", told["template"]["digest"], digest)
+    ]
     if asks:
         pairs.append(("template_date", plan.body["settings"].get("template_date"), day))
     for field, trained, shown in pairs:

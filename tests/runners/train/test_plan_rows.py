@@ -37,11 +37,13 @@ def blob(person, named):
 
 
 def tree(folder):
-    """Every file below a folder with its bytes, its time and its permissions."""
+    """Every file below a folder with its bytes and time, every folder with its permissions: looking changes its time."""
     return {
-        str(path.relative_to(folder)): (path.stat().st_mtime_ns, path.stat().st_mode, path.is_file() and path.read_bytes())
+        str(path.relative_to(folder)): (path.stat().st_mtime_ns, path.read_bytes())
+        if path.is_file()
+        else path.stat().st_mode
         for path in sorted(folder.rglob("*"))
-    }  # fmt: skip
+    }
 
 
 def screen(*words):
