@@ -77,7 +77,9 @@ def locate(rendering: Rendering, messages: Turns) -> Located:
     if not rendering.has_markers:
         return Located(ids, learned, unended=False)
     marks = rendering.marks(messages, ids)
-    return Located(ids, marks, unended=_check_marks(rendering, ids, marks, spans))
+    unended = _check_marks(rendering, messages, ids, marks, spans)
+    both = [mark and there for mark, there in zip(marks, learned, strict=True)]
+    return Located(ids, both, unended)
 
 
 def _span(
@@ -163,17 +165,18 @@ def _stands(text: str, found: str) -> bool:
 
 
 def _check_marks(
-    rendering: Rendering, ids: list[int], marks: list[bool], spans: list[_Span]
+    rendering: Rendering, messages: Turns, ids: list[int], marks: list[bool], spans: list[_Span]
 ) -> bool:
     """Hold the template's markers against the spans; whether one of them leaves the closing token out.
 
     Raises:
-        EvidenceError: `TEMPLATE_MASK`: a token outside all spans is marked, or of a span more than its closing is not.
+        EvidenceError: `TEMPLATE_MASK`: a token outside all spans and their openings is marked, or of a span more than its
+            closing is not.
     """
-    inside = [False] * len(ids)
+    stray = list(marks)
     unended = False
     for span in spans:
-        inside[span.start : span.end] = [True] * (span.end - span.start)
+        stray[span.start : span.end] = [False] * (span.end - span.start)
         marked = sum(marks[span.start : span.end])
         end = span.start + marked
         if not marked or not all(marks[span.start : end]):
@@ -181,9 +184,18 @@ def _check_marks(
         if rendering.plain(ids[end : span.end]):
             raise _disagree(f"the end of turn {span.turn} is not marked")
         unended |= bool(squeezed(str(rendering.whole(ids[end : span.end]))))
-    if any(mark and not there for mark, there in zip(marks, inside, strict=True)):
+    for span in spans if any(stray) else ():
+        first = _opening(rendering, messages[: span.turn], ids)
+        stray[first : span.start] = [False] * max(0, span.start - first)
+    if any(stray):
         raise _disagree("something is marked that the assistant did not say")
     return unended
+
+
+def _opening(rendering: Rendering, messages: Turns, ids: list[int]) -> int:
+    """The first token of the opening of the assistant's turn, which the prompt gives and nothing has to learn."""
+    before = rendering.ids(rendering.text(messages, opened=False))
+    return len(before) if ids[: len(before)] == before else len(ids)
 
 
 def _disagree(message: str) -> EvidenceError:

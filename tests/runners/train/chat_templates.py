@@ -72,6 +72,11 @@ MARKED = marked("{% generation %}{{ m['content'] + '<|im_end|>' }}{% endgenerati
 MARKED_WITHOUT_END = marked(
     "{% generation %}{{ m['content'] }}{% endgeneration %}{{ '<|im_end|>\n' }}"
 )
+MARKED_WITH_OPENING = CHATML.replace(
+    "{{ '<|im_start|>' + m['role'] + '\n' + m['content'] + '<|im_end|>\n' }}",
+    "{{ '<|im_start|>' + m['role'] }}{% if m['role'] == 'assistant' %}{% generation %}{{ '\n' + m['content'] + '<|im_end|>\n' }}"
+    "{% endgeneration %}{% else %}{{ '\n' + m['content'] + '<|im_end|>\n' }}{% endif %}",
+)
 MARKED_LAST_ONLY = marked(
     "{% if loop.last %}{% generation %}{{ m['content'] + '<|im_end|>\n' }}{% endgeneration %}"
     "{% else %}{{ m['content'] + '<|im_end|>\n' }}{% endif %}"

@@ -58,6 +58,7 @@ ONE, TWO = f"Which order?{END}", f"It is cancelled.{END}"
         pytest.param(t.HEADERS, t.CALLING, [t.TOOL], [f"{PARAMETERS}{END}", TWO], id="headers with tools"),
         pytest.param(t.MARKED, t.SEVERAL, None, [ONE, TWO], id="markers decide"),
         pytest.param(t.MARKED_WITHOUT_END, t.SEVERAL, None, ["Which order?", "It is cancelled."], id="markers without the end"),
+        pytest.param(t.MARKED_WITH_OPENING, t.SEVERAL, None, [f"{ONE}\n", f"{TWO}\n"], id="markers that begin in the opening"),
         pytest.param(t.MARKED_LAST_ONLY, t.SIMPLE, None, [f"{ONE}\n"], id="one turn, and that is marked"),
         pytest.param(t.STRIPS_EARLIER_THOUGHT, t.THOUGHT, None, [f"{ONE}\n", f"<think>pending</think>{TWO}\n"], id="thought in the last turn"),
         pytest.param(t.STRIPS_EARLIER_THOUGHT, t.SEVERAL, None, [f"{ONE}\n", f"{TWO}\n"], id="no thought to strip"),
