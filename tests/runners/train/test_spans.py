@@ -8,7 +8,7 @@ import pytest
 from ledger.errors import EvidenceError
 from runners.train.rendering import Rendering
 from runners.train.spans import locate
-from runners.train.tokens import IGNORED, encode_row, load_tokenizer
+from runners.train.tokens import IGNORED, encode_row, load_tokenizer, prompt_ids
 
 END = "<|im_end|>"
 
@@ -135,3 +135,17 @@ def test_tools_have_one_order_of_fields(tokenizer):
     ]
     assert shown[0] == shown[1]
     assert '{"type": "function", "function": {"name": "cancel_order", "description"' in shown[0]
+
+
+def test_a_prompt_with_tools_is_what_was_trained_on(tokenizer):
+    """Before each answer stand exactly the tokens of the prompt that an evaluation with these turns and tools shows."""
+    tokenizer.chat_template = t.CHATML_TOOLS
+    row = encode_row(tokenizer, "d", t.CALLING, 4096, [t.TOOL])
+    for turn, message in enumerate(t.CALLING):
+        if message["role"] == "assistant":
+            prompt = prompt_ids(tokenizer, t.CALLING[:turn], [t.TOOL])
+            assert list(row.ids[: len(prompt)]) == prompt
+            assert (row.labels[len(prompt) - 1], row.labels[len(prompt)]) == (
+                IGNORED,
+                row.ids[len(prompt)],
+            )
