@@ -490,6 +490,10 @@ CODES: dict[str, Code] = {
     "BATCH_ROWS": Code(
         "a batch read a row that is not a training row of its split", "train on training rows only"
     ),
+    "PLAN_WRONG": Code(
+        "what a plan says of its template or its rows is not what model, settings and split give",
+        "do not rest anything on it",
+    ),
     "EVALUATION_WRONG": Code(
         "an evaluation is not what its transcripts and passes give", "do not rest anything on it"
     ),
@@ -719,11 +723,47 @@ CODES: dict[str, Code] = {
     ),
     "TEMPLATE_NOT_PREFIX": Code(
         "the chat template renders a turn differently once later turns follow it",
-        "use a template that only appends, or rows with one assistant turn",
+        "give a template that only appends, chat_template = FILE, or rows with one assistant turn",
+    ),
+    "TEMPLATE_MASK": Code(
+        "the chat template's own markers do not enclose what the assistant says, from its first token to its last word",
+        "correct the markers, or give a template without them: chat_template = FILE",
+    ),
+    "TEMPLATE_DROPS": Code(
+        "the chat template does not show something that the row says: text, tools or tool calls",
+        "give a template that shows it: chat_template = FILE, and see evidence plan sft CONFIG --check",
+    ),
+    "TEMPLATE_FAILED": Code(
+        "the chat template refuses the turns of a row, or ends in an error",
+        "give another template: chat_template = FILE, or leave such rows out of the data set",
+    ),
+    "TEMPLATE_UNSTABLE": Code(
+        "the chat template renders the same row differently another time: it asks for the date, or draws at random",
+        "name the day that it is told, template_date = DAY, or give another template, chat_template = FILE",
+    ),
+    "TEMPLATE_UNBOUNDED": Code(
+        "the chat template did not come to an end with a row within its time and memory",
+        "give another template: chat_template = FILE",
+    ),
+    "TEMPLATE_MISSING": Code(
+        "the model has no chat template, or several and none that is the only one",
+        "give one in the configuration: chat_template = FILE",
+    ),
+    "TEMPLATE_INVALID": Code(
+        "the chat template is too large, not UTF-8 or cannot be read as a template",
+        "give another template: chat_template = FILE",
+    ),
+    "TEMPLATE_OTHER": Code(
+        "a checkpoint is put to prompts of another chat template than it was trained with",
+        "register a protocol with the template and the day of its plan: evidence eval register CONFIG",
+    ),
+    "ENCODING_DIFFERS": Code(
+        "the rows give other tokens or labels than when the run was planned",
+        "prepare a new plan: evidence plan sft CONFIG",
     ),
     "ROW_UNTRAINABLE": Code(
         "no row has a token that the loss would count",
-        "raise max_length or shorten the prompts, then run evidence plan sft --check",
+        "raise max_length or shorten the prompts, then run evidence plan sft CONFIG --check",
     ),
     "CHILD_PROTOCOL": Code(
         "a child process wrote something that is not a message of its protocol",

@@ -33,7 +33,7 @@ EXIT_S = 30.0
 FAILURES = {
     "BAD_GRADIENT": "bad_gradient",
     "ROW_UNTRAINABLE": "bad_input",
-    "TEMPLATE_NOT_PREFIX": "bad_input",
+    "ENCODING_DIFFERS": "bad_input",
     "MODEL_FILES_CHANGED": "bad_input",
     "MODEL_UNSAFE": "bad_input",
     "SHORT_RUN": "short_run",

@@ -82,6 +82,7 @@ class ProtocolRegistered(Body):
     case_kinds: dict[Literal["desk", "dialogue"], Count]
     families: Counts
     generation: dict[Slug, Setting | Real]
+    template: Blob | None = None
     judging: Literal["json", "likelihood"] | None
     passes: Annotated[list[PassKind], Field(max_length=4)]
     rubric: Blob | None

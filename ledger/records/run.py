@@ -44,6 +44,16 @@ class Hardware(Model):
     threads: Positive
 
 
+class Reading(Model):
+    """How a plan's rows become tokens: by which tokenizer and chat template, what is cut or dropped, and what comes out."""
+
+    tokenizer: Digest
+    template: Blob
+    encoding: Digest
+    reasons: Counts
+    listed: Blob | None
+
+
 class PlanPrepared(Body):
     """Everything a run will do, before it does it."""
 
@@ -62,6 +72,7 @@ class PlanPrepared(Body):
     start: Start
     fork: bool = False
     rows: Counts
+    reading: Reading | None = None
     warnings: Annotated[list[Text], Field(max_length=64)]
 
 

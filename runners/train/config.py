@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from ledger.records.base import DIGEST_PATTERN
 from runners.seeding import SEED_LIMIT
-from runners.settings import Settings
+from runners.settings import Day, Settings
+from runners.train.foreign_names import FOREIGN
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
 LINEAR_LAYERS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
@@ -30,8 +32,11 @@ class SftSettings(Settings):
     matrix products are rounded to it where the processor multiplies it faster (sums stay in float32), which halves a
     step there and changes nothing elsewhere. `attention` is the library's implementation: on a CPU, for short rows,
     `eager` beats `sdpa`, whose backward pass takes a third of a step. A checkpoint is written after the last step, and
-    at each multiple of `save_steps` where that is not 0.
+    at each multiple of `save_steps` where that is not 0. `chat_template` is the digest of a template in place of the
+    model's own (a file's path in a configuration), `template_date` the day that a template is told which asks for it.
     """
+
+    foreign: ClassVar[Mapping[str, str]] = FOREIGN
 
     steps: Positive = 100
     batch_size: Annotated[int, Field(ge=1, le=512)] = 8
@@ -60,6 +65,8 @@ class SftSettings(Settings):
     seed: Annotated[int, Field(ge=0, lt=SEED_LIMIT)] = 0
     threads: Annotated[int, Field(ge=1, le=1024)] = 2
     save_steps: Count = 0
+    chat_template: Annotated[str, Field(pattern=DIGEST_PATTERN)] | None = None
+    template_date: Day | None = None
 
     @model_validator(mode="after")
     def _warmup_fits(self) -> SftSettings:

@@ -16,6 +16,7 @@ from runners.environment import library_versions
 from runners.prepare.data import read_lines
 from runners.prepare.shelf import model_folder
 from runners.train.child_events import check_event
+from runners.train.planned_rows import template_job
 from runners.train.plans import code_digests, training_rows, write_rows
 from runners.train.status import claims
 from runners.train.supervisor import promised, start_job
@@ -189,6 +190,7 @@ def _job(ledger: Ledger, plan: Record, path: _Path, shelf: Path, place: Path) ->
         "model": {"path": str(folder), **files},
         "rows": str(place / "rows.jsonl"),
         "settings": plan.body["settings"],
+        **template_job(ledger, plan, place),
         "output": str(place / "output"),
         "until": path.updates[-1].body["step"],
         "start": start_job(ledger, path.origin, path.step, place / "start"),

@@ -3,7 +3,8 @@
     python -m runners.train.sft          job on stdin, events on stdout (runners.protocol), log on stderr
 
 Job: `model` {path, name, files}, `rows` (JSON Lines of chat rows, each with its digest in `row`), `settings`
-(`SftSettings.effective`), `output` (an empty folder for checkpoints), `until` (the step to end after), `start` (see
+(`SftSettings.effective`), `template` (the file of the chat template in effect) and `encoding` (the digest of what the
+rows became when they were planned), either may be null, `output` (an empty folder for checkpoints), `until` (the step to end after), `start` (see
 `Start`). With `batches` (the rows of each step from the start on, by digest) those are fed instead of the plan's own.
 Events: `start`, `restored` where a state was put back, then per step `batch`, `update`, sometimes `checkpoint`, then `end`.
 """
@@ -22,6 +23,10 @@ from verifiers.learning.learner_state import ADAPTER_FILE
 if TYPE_CHECKING:
     from runners.train.config import SftSettings
     from runners.train.preflight import Encoded
+
+
+MAX_NAMED = 64
+"""How many dropped rows the first event names; the plan lists them all."""
 
 
 @dataclass(frozen=True)
@@ -62,13 +67,14 @@ def train(channel: Channel, job: dict[str, Any]) -> dict[str, Any]:
     from ledger.errors import UsageError
     from runners.seeding import seed_everything
     from runners.train.config import SftSettings
-    from runners.train.preflight import encode_rows, read_rows
+    from runners.train.preflight import check_encoding, encode_rows, given_template, read_rows
     from runners.train.tokens import load_tokenizer
 
     settings = SftSettings.from_values(job["settings"])
     until, start = int(job["until"]), Start.of(job)
-    tokenizer = load_tokenizer(Path(job["model"]["path"]))
+    tokenizer = load_tokenizer(Path(job["model"]["path"]), given_template(job))
     encoded = encode_rows(tokenizer, read_rows(Path(job["rows"])), settings.max_length)
+    check_encoding(encoded, job.get("encoding"))
     seed_everything(settings.seed, settings.threads, settings.matmul)
     trainer = build(channel, job, settings, encoded, tokenizer)
     channel.ask("start", **start_fields(trainer, encoded, settings))
@@ -282,7 +288,7 @@ def start_fields(trainer: Any, encoded: Encoded, settings: SftSettings) -> dict[
     )
     return {
         "rows": encoded.account(),
-        "dropped": [{"row": row, "reason": reason} for row, reason in encoded.dropped],
+        "dropped": [{"row": row, "reason": reason} for row, reason in encoded.dropped[:MAX_NAMED]],
         "state": trainer.state_digest,
         "trainable_parameters": trainable,
         "libraries": library_versions(),

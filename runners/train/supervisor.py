@@ -16,6 +16,7 @@ from runners.child import ChildExit, run_child
 from runners.environment import machine
 from runners.interrupts import first_is_a_wish
 from runners.prepare.shelf import model_folder
+from runners.train.planned_rows import template_job
 from runners.train.plans import check_fresh, training_rows, write_rows
 from runners.train.processes import start_token, this_process
 from runners.train.recovery import recover
@@ -220,6 +221,7 @@ def _job(
         "model": {"path": str(material.folder), **files},
         "rows": str(place / "rows.jsonl"),
         "settings": plan.body["settings"],
+        **template_job(ledger, plan, place),
         "output": str(supervised.output),
         "until": supervised.budget,
         "start": start_job(ledger, material.origin, _first_step(material), place / "start"),

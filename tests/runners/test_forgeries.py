@@ -12,7 +12,7 @@ import pytest
 from other_plans import another_plan
 from world import key
 
-from ledger.blobs import SAFETENSORS, BlobStore
+from ledger.blobs import SAFETENSORS, TEXT, BlobStore
 from ledger.book import Ledger
 from ledger.digests import FileEntry, sha256, tree_digest
 from ledger.record import Record
@@ -204,6 +204,43 @@ def _publish(forger: Forger, run: Record, update: Record, files: list[dict[str, 
     return forger.ledger.append("checkpoint.published", body, {"run": run.id, "update": update.id})
 
 
+def _a_template_of_nobody(forger: Forger) -> Record:
+    """A plan that names another template than its model has."""
+    plan = forger.get("plan")
+    other = forger.ledger.blobs.put(b"{{ 1 }}", TEXT).model_dump()
+    return forger.again(plan, reading={**plan.body["reading"], "template": other})
+
+
+def _a_tokenizer_of_nobody(forger: Forger) -> Record:
+    """A plan that names another tokenizer than its model has."""
+    plan = forger.get("plan")
+    return forger.again(plan, reading={**plan.body["reading"], "tokenizer": sha256(b"other")})
+
+
+def _a_dropped_row_kept_silent(forger: Forger) -> Record:
+    """A plan that counts a row fewer than the split has, and lists none."""
+    plan = forger.get("plan")
+    rows = {**plan.body["rows"], "effective": plan.body["rows"]["effective"] - 1, "dropped": 1}
+    return forger.again(plan, rows=rows)
+
+
+def _a_listed_row_of_nobody(forger: Forger) -> Record:
+    """A plan that lists a row that the split does not train on."""
+    plan = forger.get("plan")
+    line = {"row": sha256(b"x"), "id": None, "reason": "no_label_left", "detail": ""}
+    listed = put_lines(forger.ledger, [line]).model_dump()
+    rows = {**plan.body["rows"], "effective": plan.body["rows"]["effective"] - 1, "dropped": 1}
+    reading = {**plan.body["reading"], "listed": listed, "reasons": {"no_label_left": 1}}
+    return forger.again(plan, rows=rows, reading=reading)
+
+
+def _a_protocol_of_another_template(forger: Forger) -> Record:
+    """A protocol that keeps another template than its settings name."""
+    protocol = forger.get("protocol")
+    other = forger.ledger.blobs.put(b"{{ 1 }}", TEXT).model_dump()
+    return forger.again(protocol, template=other)
+
+
 def _a_protocol_of_another_role(forger: Forger) -> Record:
     protocol = forger.get("protocol")
     return forger.again(protocol, role="test")
@@ -296,6 +333,10 @@ FORGERIES: list[tuple[Callable[[Forger], Record], str, str]] = [
     (_clean_although_rows_leak, "AUDIT_WRONG", "V17"),
     (_findings_without_a_list, "AUDIT_WRONG", "V17"),
     (_looser_settings_than_used, "AUDIT_WRONG", "V17"),
+    (_a_template_of_nobody, "PLAN_WRONG", "V18"),
+    (_a_tokenizer_of_nobody, "PLAN_WRONG", "V18"),
+    (_a_dropped_row_kept_silent, "PLAN_WRONG", "V18"),
+    (_a_listed_row_of_nobody, "PLAN_WRONG", "V18"),
     (_a_validation_row_in_a_batch, "BATCH_ROWS", "V18"),
     (_a_case_in_a_batch, "BATCH_ROWS", "V18"),
     (_a_batch_named_by_other_rows, "BATCH_ROWS", "V18"),
@@ -303,6 +344,7 @@ FORGERIES: list[tuple[Callable[[Forger], Record], str, str]] = [
     (_a_checkpoint_without_its_adapter, "CHECKPOINT_WRONG", "V18"),
     (_a_flipped_weight_in_a_checkpoint, "CHECKPOINT_WRONG", "V18"),
     (_a_protocol_of_another_role, "EVALUATION_WRONG", "V19"),
+    (_a_protocol_of_another_template, "EVALUATION_WRONG", "V19"),
     (_a_success_too_many, "EVALUATION_WRONG", "V19"),
     (_an_outcome_turned_round, "EVALUATION_WRONG", "V19"),
     (_fewer_tokens_than_written, "EVALUATION_WRONG", "V19"),

@@ -44,14 +44,14 @@ def batch(record: Record, view: View) -> str | None:
     expect("BATCH_ROWS", "digest", body["digest"], batch_digest(rows))
     plan = view.ref(view.ref(record, "run"), "plan")
     kinds = KINDS_OF_METHOD.get(plan.body["method"], ("chat",))
-    training = _training_rows(split_id, kinds, view)
+    training = training_rows(split_id, kinds, view)
     strangers = [row for row in rows if row not in training]
     expect("BATCH_ROWS", "rows that are not training rows of the split", strangers, [])
     return "that each batch was fed these rows, in this order, with so many trainable tokens"
 
 
 @lru_cache(maxsize=4)
-def _training_rows(split_id: str, kinds: tuple[str, ...], view: View) -> frozenset[str]:
+def training_rows(split_id: str, kinds: tuple[str, ...], view: View) -> frozenset[str]:
     """Digests of a split's training rows of some kinds; ids name content, so a cached answer cannot go stale."""
     split = view.get(split_id)
     rows = rows_of_split(split, view)

@@ -69,11 +69,13 @@ class DataAccept(OpenResult):
 
 
 class Plan(OpenResult):
-    """`evidence plan sft`: every effective setting; `plan` is null with `--check`."""
+    """`evidence plan sft`: every effective setting, and each row that is cut or dropped; `plan` is null with `--check`."""
 
     plan: Id | None
     settings: dict[str, Any]
     warnings: list[str]
+    reasons: dict[str, Number]
+    listed: list[dict[str, Any]]
 
 
 class Counters(OpenResult):
