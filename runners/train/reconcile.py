@@ -6,11 +6,10 @@ record then says that it was said, not seen.
 
 from __future__ import annotations
 
-import platform
 from typing import TYPE_CHECKING
 
 from ledger.errors import UsageError
-from runners.train.status import claims, living
+from runners.train.status import claims, is_here, living
 
 if TYPE_CHECKING:
     from ledger.book import Ledger
@@ -30,7 +29,7 @@ def reconcile(ledger: Ledger, run: Record, word: str | None = None) -> Record:
     """
     claim = claims(ledger, run)[-1]
     state, seen = living(claim)
-    here = claim.body["host"] == platform.node()
+    here = is_here(claim)
     if state == "running":
         raise UsageError("RUN_ALIVE", f"it still works: {seen}", record=run.id)
     if not here and not word:
