@@ -128,7 +128,11 @@ def _error_of(log: Path) -> LedgerError | None:
     lines = LogReader(log, END_BYTES).read().splitlines()
     try:
         error = json.loads(lines[-1])["error"] if lines else None
-    except (ValueError, KeyError, TypeError):  # the last line is no answer of ours: a traceback, say
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+    ):  # the last line is no answer of ours: a traceback, say
         return None
     if not isinstance(error, dict) or error.get("code") not in CODES:
         return None

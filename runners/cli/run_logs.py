@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from runners.train.logs import LogReader
 
 
-@click.command(cls=Verb, example="evidence run logs 4f2a81 --lines 50\nevidence run logs 4f2a81 --follow")
+@click.command(
+    cls=Verb, example="evidence run logs 4f2a81 --lines 50\nevidence run logs 4f2a81 --follow"
+)
 @click.argument("run_id", metavar="RUN")
 @click.option(
     "--lines",

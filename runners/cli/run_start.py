@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
     Tell = Callable[[str, dict[str, Any]], None]
 
-WAIT_HELP = "Stay until the run is over, and show how it goes on; Ctrl-C then stops it, and it saves first."
+WAIT_HELP = (
+    "Stay until the run is over, and show how it goes on; Ctrl-C then stops it, and it saves first."
+)
 INTERRUPTED = 130
 SUPERVISE = click.option(
     "--supervise", "log", type=click.Path(path_type=Path), hidden=True, help="In the background."
@@ -110,9 +112,7 @@ def _launch_away(app: App, plan: Record, place: int) -> tuple[Record, str]:
 @click.option("--wait", is_flag=True, help=WAIT_HELP)
 @SUPERVISE
 @pass_app
-def resume(
-    app: App, run_id: str, checkpoint_id: str | None, wait: bool, log: Path | None
-) -> None:
+def resume(app: App, run_id: str, checkpoint_id: str | None, wait: bool, log: Path | None) -> None:
     """Go on with a run whose last attempt failed, was stopped or was reconciled.
 
     The same run and plan go on exactly. Updates after the checkpoint are kept and no longer count. Without --wait it
@@ -179,7 +179,9 @@ def _supervise(
     with app.progress("training", plan.body["budget_updates"]) as bar:
         tell = run_views.teller(app, bar)
         done = work(settle_log(log, tell) if log is not None else tell)
-    run_views.emit_outcome(app, ledger, done.run, f"log: evidence run logs {render.short(done.run.id)}")
+    run_views.emit_outcome(
+        app, ledger, done.run, f"log: evidence run logs {render.short(done.run.id)}"
+    )
 
 
 def check_method(plan: Record) -> None:
@@ -201,7 +203,9 @@ def follow_to_end(app: App, run_id: str, remark: str = "") -> None:
         budget = int(ledger.get(str(run.ref("plan"))).body["budget_updates"])
         with app.progress("training", budget) as bar:
             whole = watched(app, run, follow(ledger, run), _shown(app, bar, budget))
-    with app.read_ledger() as ledger:  # anew: a reader's index knows what was there when it was opened
+    with (
+        app.read_ledger() as ledger
+    ):  # anew: a reader's index knows what was there when it was opened
         if whole:
             run_views.emit_outcome(app, ledger, run, remark)
         else:
@@ -213,8 +217,8 @@ def watched(
     app: App, run: Record, looks: Iterable[list[Record]], show: Callable[[list[Record]], None]
 ) -> bool:
     """Show each look; whether it went to the end and was not interrupted."""
-    app.say(f"following run {render.short(run.id)}; Ctrl-C ends the following, not the run")
     try:
+        app.say(f"following run {render.short(run.id)}; Ctrl-C ends the following, not the run")
         for records in looks:
             show(records)
     except KeyboardInterrupt:

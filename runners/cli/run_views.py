@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from runners.cli import render
@@ -60,9 +61,7 @@ def teller(app: App, bar: Progress) -> Callable[[str, dict[str, Any]], None]:
     return tell
 
 
-def tell_record(
-    tell: Callable[[str, dict[str, Any]], None], record: Record, budget: int
-) -> None:
+def tell_record(tell: Callable[[str, dict[str, Any]], None], record: Record, budget: int) -> None:
     """Tell of a record what its supervisor told somebody else."""
     if record.kind == "update.acknowledged":
         tell("update", {**record.body, "budget": budget})
@@ -220,7 +219,7 @@ def duration(seconds: float) -> str:
     """Seconds as a person says them: 12 s, 3 min 20 s, 2 h 5 min, 3 d 4 h."""
     whole = round(seconds)
     units = (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1))
-    for (name, size), (lower, small) in zip(units, units[1:], strict=False):
+    for (name, size), (lower, small) in pairwise(units):
         if whole >= size:
             rest = whole % size // small
             return f"{whole // size} {name}" + (f" {rest} {lower}" if rest else "")

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from runners.train.supervised import Supervised
     from verifiers.data.hand_out import HandedOut
 
+    Tell = Callable[[str, dict[str, Any]], None]
+
 
 @dataclass(frozen=True)
 class Material:
@@ -77,9 +79,7 @@ class Attempt:
         trim(supervisor_log(self.work, self.number))
         return self.wish() or self.stop_requested() or self.request()
 
-    def end(
-        self, supervised: Supervised, outcome: str, failure: str | None, detail: str
-    ) -> Record:
+    def end(self, supervised: Supervised, outcome: str, failure: str | None, detail: str) -> Record:
         """Record the end, whoever insists on ending meanwhile."""
         with self.wish.held():
             return supervised.end(outcome, failure, detail)

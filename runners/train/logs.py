@@ -40,8 +40,13 @@ def supervisor_log(work: Path, number: int) -> Path:
 
 def newest_supervisor_log(work: Path) -> Path | None:
     """The log of the newest attempt that ran in the background, None where none did."""
-    found = {path.name.removeprefix("supervisor-").removesuffix(".log"): path for path in work.glob("supervisor-*.log")}
-    numbers = sorted(int(name) for name in found if name.isdecimal() and name.isascii() and len(name) < 9)
+    found = {
+        path.name.removeprefix("supervisor-").removesuffix(".log"): path
+        for path in work.glob("supervisor-*.log")
+    }
+    numbers = sorted(
+        int(name) for name in found if name.isdecimal() and name.isascii() and len(name) < 9
+    )
     return found[str(numbers[-1])] if numbers else None
 
 

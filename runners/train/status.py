@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 PREPARED = "prepared"
 STATES = (PREPARED, "running", "completed", "failed", "stopped", "unconfirmed", "dead")
+OVER = frozenset({"completed", "failed", "stopped", "dead"})
+"""The states of an attempt that has ended."""
 
 
 @dataclass(frozen=True)

@@ -194,9 +194,7 @@ def _attempt(attempt: Attempt) -> RunResult:
     return RunResult(attempt.run, end, supervised.checkpoint, log)
 
 
-def _job(
-    ledger: Ledger, material: Material, place: Path, supervised: Supervised
-) -> dict[str, Any]:
+def _job(ledger: Ledger, material: Material, place: Path, supervised: Supervised) -> dict[str, Any]:
     """The child's job: model, rows, settings, where to begin and where to end."""
     model, plan = material.model, material.plan
     files = {"name": model.body["name"], "files": model.body["files"]}

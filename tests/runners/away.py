@@ -20,6 +20,8 @@ from runners.train.status import run_status
 ROOT = Path(__file__).resolve().parents[2]
 SITE = Path(__file__).resolve().parent / "children" / "site"
 LEARNER = "tests.runners.children.learner"
+LONG = {"steps": 2000, "step_s": 0.3}
+"""A run that goes on for as long as any test of it needs."""
 
 
 class Away:
@@ -28,6 +30,7 @@ class Away:
     def __init__(self, person, monkeypatch, *, model=False):
         self.person = person
         self.seed = 1000
+        self.clients = []
         path = str(ROOT)
         if not model:
             monkeypatch.setattr(supervisor, "CHILD", LEARNER)
@@ -50,7 +53,9 @@ class Away:
         """A command in a process of its own that is not waited for."""
         command = [sys.executable, "-P", "-m", "runners.cli.main", *words]
         command += ["--json"] if as_json else []
-        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        client = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.clients.append(client)
+        return client
 
     def launches(self, steps=4, **script):
         """A new plan launched in the background; its run."""
@@ -79,7 +84,10 @@ class Away:
             return ledger.referrers(self.person.ids["run"], "run", kind)
 
     def ends(self):
-        """Kill what still lives of any run."""
+        """Kill what still lives of any command and any run."""
+        for client in self.clients:
+            with client:
+                client.kill()
         with Ledger.read(self.person.ledger) as ledger:
             found = [*ledger.of_kind("run.launched"), *ledger.of_kind("run.resumed")]
         for claim in found:

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from away import Away, kills, until
+from away import LONG, Away, kills, until
 
 from ledger.book import Ledger
 from runners.train.logs import LOG_BYTES, child_log, work_folder
@@ -38,7 +38,7 @@ def starting(away):
 
 def test_a_launch_returns_with_its_claim_on_record_and_nothing_ties_the_run_to_it(away):
     """The supervisor has a session of its own and no terminal; its log lies among the run's files."""
-    run = away.launches(steps=200, step_s=0.05)
+    run = away.launches(**LONG)
     pid = away.supervisor()
     assert claims(away, away.person.ids["plan"]) == [run]
     assert os.getsid(pid) == pid
@@ -87,10 +87,10 @@ def test_two_launches_at_once_are_one_claim(away):
 
 
 def test_what_refuses_the_supervisor_is_told_to_who_launched(away):
-    """An equal plan beside a live run is refused by its own code, not by a word about a log; so is a stale shelf."""
+    """An equal plan beside a live run is refused by its own code, not by a word about a log."""
     person = away.person
-    twins = [person.plans(steps=200, seed=5).result["plan"] for _ in range(2)]
-    away.scripts(step_s=0.05)
+    twins = [person.plans(steps=2000, seed=5).result["plan"] for _ in range(2)]
+    away.scripts(step_s=0.3)
     person.ids["run"] = person.types_apart("run", "launch", twins[0]).result["run"]
     refused = person.types_apart("run", "launch", twins[1])
     assert (refused.code, refused.error["code"]) == (1, "TWIN_UNCONFIRMED")
@@ -116,11 +116,10 @@ def test_following_a_run_that_fails_is_a_failure(away):
 
 def test_following_a_run_whose_supervisor_is_killed_ends(away):
     """Nobody will record an end: the follower says that the run is unconfirmed, and what to do."""
-    away.launches(steps=200, step_s=0.1)
+    away.launches(**LONG)
     away.updates(1)
     follower = away.client("run", "wait", away.person.ids["run"])
-    until(lambda: follower.poll() is None)
-    time.sleep(0.5)
+    time.sleep(1.0)
     kills(away.supervisor())
     answer = json.loads(follower.communicate()[0])
     assert (follower.returncode, answer["error"]["code"]) == (1, "RUN_UNCONFIRMED")
@@ -130,7 +129,7 @@ def test_following_a_run_whose_supervisor_is_killed_ends(away):
 @pytest.mark.parametrize("words", [("run", "wait"), ("run", "logs", "--follow")], ids=" ".join)
 def test_ctrl_c_ends_the_following_and_not_the_run(away, words):
     """The follower says so and ends with 130; the run is still running."""
-    run = away.launches(steps=400, step_s=0.05)
+    run = away.launches(**LONG)
     away.updates(1)
     follower = away.client(*words, run, as_json=False)
     while b"following run" not in follower.stderr.readline():
@@ -156,7 +155,7 @@ def test_following_a_log_writes_what_comes_until_the_run_is_over(away):
 
 def test_a_log_that_grows_beyond_its_bound_is_cut(away):
     """The supervisor cuts it while the run goes on; what was there before lies beside it."""
-    run = away.launches(steps=200, step_s=0.05)
+    run = away.launches(**LONG)
     away.updates(1)
     with Ledger.read(away.person.ledger) as ledger:
         work = work_folder(away.person.ledger, ledger.get(run))
@@ -167,29 +166,44 @@ def test_a_log_that_grows_beyond_its_bound_is_cut(away):
     assert (work / "child.log.older").stat().st_size > LOG_BYTES
 
 
-def test_a_resumption_goes_on_in_the_background_too(away):
-    """It returns with its claim; resuming what goes on already begins nothing; waiting goes to the end."""
-    run = away.launches(do="die", at=3, steps=8)
+def broken(away):
+    """A run whose child was killed at its third step, and which would go on for long; its launch."""
+    run = away.launches(do="die", at=3, steps=LONG["steps"])
     away.person.waits(lambda found: found["state"] == "failed")
-    away.scripts(step_s=0.2)
+    away.scripts(step_s=LONG["step_s"])
+    return run
+
+
+def test_a_resumption_goes_on_in_the_background_too(away):
+    """It returns with its claim; resuming what goes on already begins nothing, and with --wait follows it to its end."""
+    run = broken(away)
     words = ("run", "resume", run)
     begun = away.person.types_apart(*words).result
     again = away.person.types_apart(*words).result
     assert (begun["state"], again["state"]) == ("running", "running")
     assert (begun["attempts"], again["attempts"]) == (2, 2)
+    follower = away.client(*words, "--wait", as_json=False)
+    while b"following run" not in follower.stderr.readline():
+        assert follower.poll() is None
+    away.person.gets("run", "stop", run)
+    assert b"stopped" in follower.communicate()[0]
     assert len(away.records("run.resumed")) == 1
-    assert away.person.gets(*words, "--wait")["state"] == "completed"
-    assert away.person.types_apart(*words).error["code"] == "RUN_STILL_OPEN"
+    assert starting(away) == []
+
+
+def test_what_refuses_a_resumption_is_told_to_who_asked_for_it(away):
+    """A completed run is over: the supervisor's refusal is the client's own."""
+    run = away.launches(steps=2)
+    away.person.waits(lambda found: found["state"] == "completed")
+    refused = away.person.types_apart("run", "resume", run)
+    assert (refused.code, refused.error["code"]) == (1, "RUN_STILL_OPEN")
     assert starting(away) == []
 
 
 def test_two_resumptions_at_once_are_one_attempt(away):
-    """One of them claims the attempt; the other answers with it, or with its refusal, and begins nothing."""
-    run = away.launches(do="die", at=3, steps=8)
-    away.person.waits(lambda found: found["state"] == "failed")
-    away.scripts(step_s=0.1)
+    """One of them claims the attempt; the other answers with it and begins nothing."""
+    run = broken(away)
     clients = [away.client("run", "resume", run) for _ in range(2)]
     answers = [json.loads(client.communicate()[0]) for client in clients]
-    assert all(answer["result"]["attempts"] == 2 for answer in answers)
+    assert [answer["result"]["attempts"] for answer in answers] == [2, 2]
     assert len(away.records("run.resumed")) == 1
-    assert away.person.gets("run", "wait", run)["state"] == "completed"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from dataclasses import dataclass
 
 import pytest
@@ -11,7 +12,7 @@ from ledger.book import Ledger
 from runners.train.processes import start_token
 
 pytestmark = pytest.mark.slow  # whoever comes first waits for the job
-STEPS = 12
+STEPS = 40
 
 
 @pytest.fixture
@@ -52,13 +53,13 @@ CRASHES = [
 def test_a_crash_leaves_what_is_known_and_a_way_on(away, crash):
     """State, refusals and counts are the table's; reconciled where need be, the run is resumed and completes, whole."""
     person = away.person
-    run = away.launches(STEPS, step_s=0.3)
+    run = away.launches(STEPS, step_s=1.0)
     client = away.client("run", "wait", run)
     away.updates(2)
     pid = away.supervisor()
     at_work = {"supervisor": [pid], "child": children(pid), "client": [client.pid]}
     if crash.killed == ("child", "supervisor"):
-        kills(pid, 19)  # halted, so that it records nothing of its child's end
+        kills(pid, signal.SIGSTOP)  # so that it records nothing of its child's end
     for name in crash.killed:
         assert at_work[name], name
         for number in at_work[name]:
@@ -70,8 +71,10 @@ def test_a_crash_leaves_what_is_known_and_a_way_on(away, crash):
     looked = person.types("run", "reconcile", run)
     assert (looked.error["code"] if looked.code else looked.result["found"]) == crash.reconcile
     away.scripts()
-    words = ("run", "wait", run) if crash.state == "running" else ("run", "resume", run, "--wait")
-    ended = person.gets(*words)
+    if crash.state == "running":
+        person.gets("run", "stop", run)
+        person.gets("run", "wait", run)
+    ended = person.gets("run", "resume", run, "--wait")
     assert (ended["state"], ended["counters"]["updates"]) == ("completed", STEPS)
     client.communicate()
     assert person.verify().result["findings"] == []
@@ -82,11 +85,11 @@ def test_a_real_learner_and_its_supervisor_are_killed_and_the_run_completes(pers
     """With the tiny model: unconfirmed, dead, resumed from its newest checkpoint, completed, whole; each update counts once."""
     away = Away(person, monkeypatch, model=True)
     try:
-        run = away.launches(40, settings={"save_steps": 2})
+        run = away.launches(STEPS, settings={"save_steps": 2})
         person.waits(lambda status: status["checkpoint"] is not None)
         pid = away.supervisor()
         for number in (*children(pid), pid):
-            kills(pid, 19)
+            kills(pid, signal.SIGSTOP)
             kills(number)
         found = away.status()
         assert (found["state"], person.gets("run", "reconcile", run)["found"]) == (
@@ -99,8 +102,8 @@ def test_a_real_learner_and_its_supervisor_are_killed_and_the_run_completes(pers
     finally:
         away.ends()
     updates = len(away.records("update.acknowledged"))
-    assert (ended["state"], ended["counters"]["updates"]) == ("completed", 40)
-    assert updates - ended["superseded"] == 40
+    assert (ended["state"], ended["counters"]["updates"]) == ("completed", STEPS)
+    assert updates - ended["superseded"] == STEPS
     assert person.verify().result["findings"] == []
 
 

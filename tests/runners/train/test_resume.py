@@ -62,7 +62,9 @@ def test_a_killed_run_goes_on_from_its_checkpoint(scripted):
     assert restored.body["mode"] == "exact"
     assert len(restored.body["digests"]) == 3
     is_whole(person)
-    assert person.types("run", "resume", person.ids["run"], "--wait").error["code"] == "RUN_STILL_OPEN"
+    assert (
+        person.types("run", "resume", person.ids["run"], "--wait").error["code"] == "RUN_STILL_OPEN"
+    )
 
 
 def test_without_a_checkpoint_a_run_begins_again(scripted):
@@ -99,7 +101,9 @@ def test_a_killed_supervisor_is_reconciled_and_resumed(scripted):
         alive = person.types("run", "reconcile", person.ids["run"])
         process.kill()
     assert alive.error["code"] == "RUN_ALIVE"
-    assert person.types("run", "resume", person.ids["run"], "--wait").error["code"] == "RUN_STILL_OPEN"
+    assert (
+        person.types("run", "resume", person.ids["run"], "--wait").error["code"] == "RUN_STILL_OPEN"
+    )
     found = person.gets("run", "reconcile", person.ids["run"])
     assert (found["found"], found["by"]) == ("dead", "observation")
     assert person.gets("run", "status", person.ids["run"])["state"] == "dead"
@@ -164,7 +168,9 @@ def test_a_changed_blob_is_noticed_before_anything_is_claimed(scripted):
         assert person.types(*words).error["code"] == "BLOB_WRONG"
     assert not list(person.folder.glob("x*"))
     path.unlink()
-    assert person.types("run", "resume", person.ids["run"], "--wait").error["code"] == "BLOB_MISSING"
+    assert (
+        person.types("run", "resume", person.ids["run"], "--wait").error["code"] == "BLOB_MISSING"
+    )
     assert of_run(person, "run.resumed") == []
 
 

@@ -6,7 +6,7 @@ import signal
 import threading
 
 import pytest
-from away import Away, kills, until
+from away import LONG, Away, kills, until
 
 from ledger.book import Ledger
 
@@ -28,7 +28,7 @@ def after(away, seq):
 
 def test_a_request_is_honoured_within_one_step_while_others_write(away):
     """Another process fills the ledger with notes; at most the step that goes on is acknowledged after the request."""
-    run = away.launches(steps=400, step_s=0.2)
+    run = away.launches(**LONG)
     away.updates(2)
     over = threading.Event()
 
@@ -56,9 +56,11 @@ def test_a_request_is_honoured_within_one_step_while_others_write(away):
 
 def test_a_request_is_made_once(away):
     """Whoever asks again is answered with the first request."""
-    run = away.launches(steps=400, step_s=1.0)
+    run = away.launches(**LONG)
     away.updates(1)
+    kills(away.supervisor(), signal.SIGSTOP)  # so that it reads neither before the second
     first, second = (away.person.gets("run", "stop", run) for _ in range(2))
+    kills(away.supervisor(), signal.SIGCONT)
     assert first["request"] == second["request"]
     assert len(away.records("run.stop_requested")) == 1
     assert away.person.gets("run", "wait", run)["state"] == "stopped"
@@ -66,8 +68,6 @@ def test_a_request_is_made_once(away):
 
 def test_told_to_break_off_a_run_records_its_end_at_once(away):
     """In a step of an hour: the child is killed, the end says so and nothing is saved; it can be resumed."""
-    run = away.launches(steps=4, step_s=0.0, save_at=1)
-    away.person.waits(lambda found: found["state"] == "completed")
     run = away.launches(steps=4, step_s=3600.0)
     away.person.gets("run", "stop", run, "--now")
     ended = away.person.gets("run", "wait", run)
@@ -80,7 +80,7 @@ def test_told_to_break_off_a_run_records_its_end_at_once(away):
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_to_the_supervisor_is_a_request(away, number):
     """SIGTERM, as at a shutdown, and a terminal that closes: the run saves and ends stopped."""
-    away.launches(steps=400, step_s=0.1)
+    away.launches(**LONG)
     away.updates(1)
     kills(away.supervisor(), number)
     ended = away.person.gets("run", "wait", away.person.ids["run"])
@@ -98,7 +98,7 @@ def test_what_does_not_go_on_is_not_stopped(away):
     assert [answer.error["code"] for answer in answers] == ["RUN_NOT_OPEN"] * 2
     assert "never launched" in answers[0].error["message"]
     assert "completed" in answers[1].error["message"]
-    away.launches(steps=400, step_s=0.1)
+    away.launches(**LONG)
     away.updates(1)
     kills(away.supervisor())
     refused = person.types("run", "stop", person.ids["run"])
