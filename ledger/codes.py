@@ -307,6 +307,10 @@ CODES: dict[str, Code] = {
     "CHECKPOINT_OTHER_RUN": Code(
         "the checkpoint belongs to another run", "list them: evidence checkpoint list"
     ),
+    "RUN_UNCONFIRMED": Code(
+        "a run has no end on record, and the process that worked at it is gone or cannot be seen from here",
+        "find out what became of it and record that: evidence run reconcile RUN",
+    ),
     "RUN_ALIVE": Code("the process of a run still works", "stop it first: evidence run stop RUN"),
     "HOST_OTHER": Code(
         "a run was launched on another machine, of which nothing can be seen here",

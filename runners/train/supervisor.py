@@ -8,7 +8,6 @@ resuming differ in their first record and in where the child begins; everything 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ledger.errors import EvidenceError, UsageError
@@ -16,6 +15,8 @@ from runners.child import ChildExit, run_child
 from runners.environment import machine
 from runners.interrupts import first_is_a_wish
 from runners.prepare.shelf import model_folder
+from runners.train.attempt import Attempt, Material
+from runners.train.logs import child_log
 from runners.train.planned_rows import template_job
 from runners.train.plans import check_fresh, training_rows, write_rows
 from runners.train.processes import start_token, this_process
@@ -24,10 +25,10 @@ from runners.train.supervised import NOT_ESTABLISHED, Supervised
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from ledger.book import Ledger
     from ledger.record import Record
-    from verifiers.data.hand_out import HandedOut
 
     Tell = Callable[[str, dict[str, Any]], None]
 
@@ -44,17 +45,6 @@ class RunResult:
     log: Path
 
 
-@dataclass(frozen=True)
-class _Material:
-    """What an attempt works with, looked up before anything is claimed."""
-
-    plan: Record
-    model: Record
-    folder: Path
-    rows: list[HandedOut]
-    origin: Record | None
-
-
 def launch_sft(
     ledger: Ledger,
     plan: Record,
@@ -68,8 +58,9 @@ def launch_sft(
         ledger: open for writing with a train key.
         plan: a plan that was never launched.
         shelf: where model folders lie.
-        tell: called with (event, fields) for progress: start, update, checkpoint.
-        stop_requested: asked at every event; the child then stops at its next safe boundary, as after a Ctrl-C.
+        tell: called with (event, fields) for progress: claimed, start, update, checkpoint.
+        stop_requested: asked at every event, beside the ledger's own requests; the child then stops at its next safe
+            boundary, as after a Ctrl-C.
 
     Raises:
         UsageError: `PLAN_STALE`, `PLAN_LAUNCHED`, or what the rules refuse; the run is then not launched.
@@ -79,8 +70,10 @@ def launch_sft(
     """
     material = _material(ledger, plan, shelf, _parent(ledger, plan))
     body = {**this_process(), "seen": ledger.seen().model_dump()}
-    run = ledger.append("run.launched", body, {"plan": plan.id})
-    return _attempt(ledger, run, material, tell, stop_requested)
+    with first_is_a_wish() as wish:  # from the claim on somebody has to record an end
+        with wish.held():
+            run = ledger.append("run.launched", body, {"plan": plan.id})
+        return _attempt(Attempt(ledger, run, run, material, tell, stop_requested, wish))
 
 
 def resume_sft(
@@ -114,8 +107,10 @@ def resume_sft(
     if checkpoint is not None:
         refs["checkpoint"] = checkpoint.id
     body = {**this_process(), "from_update": _first_step(material), "exact": promised(plan)}
-    ledger.append("run.resumed", body, refs)
-    return _attempt(ledger, run, material, tell, stop_requested)
+    with first_is_a_wish() as wish:
+        with wish.held():
+            claim = ledger.append("run.resumed", body, refs)
+        return _attempt(Attempt(ledger, run, claim, material, tell, stop_requested, wish))
 
 
 def newest_checkpoint(ledger: Ledger, run: Record) -> Record | None:
@@ -143,7 +138,7 @@ def _parent(ledger: Ledger, plan: Record) -> Record | None:
     return None if parent is None else ledger.get(parent)
 
 
-def _material(ledger: Ledger, plan: Record, shelf: Path, origin: Record | None) -> _Material:
+def _material(ledger: Ledger, plan: Record, shelf: Path, origin: Record | None) -> Material:
     check_fresh(plan)
     if origin is not None:
         for item in origin.body["files"]:
@@ -151,10 +146,10 @@ def _material(ledger: Ledger, plan: Record, shelf: Path, origin: Record | None) 
     split = ledger.get(str(plan.ref("split")))
     model = ledger.get(str(plan.ref("model")))
     folder = model_folder(shelf, model)
-    return _Material(plan, model, folder, training_rows(ledger, split), origin)
+    return Material(plan, model, folder, training_rows(ledger, split), origin)
 
 
-def _first_step(material: _Material) -> int:
+def _first_step(material: Material) -> int:
     """The step that an attempt stands at before its first: 0 unless it goes on exactly."""
     weights_only = material.origin is None or (
         material.plan.body["start"] == "weights"
@@ -163,57 +158,44 @@ def _first_step(material: _Material) -> int:
     return 0 if weights_only or material.origin is None else int(material.origin.body["step"])
 
 
-def _attempt(
-    ledger: Ledger,
-    run: Record,
-    material: _Material,
-    tell: Tell,
-    stop_requested: Callable[[], bool],
-) -> RunResult:
+def _attempt(attempt: Attempt) -> RunResult:
     """Everything after the claim, whether it launched or resumed the run."""
-    work = ledger.path / "work" / run.id[7:23]
-    number = 1 + len(ledger.referrers(run.id, "run", "run.resumed"))
-    place = work / f"attempt-{number}"
+    material, place = attempt.material, attempt.place
     supervised = Supervised(
-        ledger,
+        attempt.ledger,
         material.plan,
-        run,
+        attempt.run,
         material.origin,
         frozenset(row.digest for row in material.rows),
         place / "output",
-        tell,
+        attempt.tell,
         promised(material.plan),
     )
-    log = work / "child.log"
-    settings = material.plan.body["settings"]
+    log = child_log(attempt.work)
     try:
         place.mkdir(parents=True, mode=0o700)
+        claimed = {"run": attempt.run.id, "work": str(attempt.work), "attempt": attempt.number}
+        attempt.tell("claimed", claimed)
         write_rows(place / "rows.jsonl", material.rows)
-        job = _job(ledger, material, place, supervised)
-        with first_is_a_wish() as interrupted:
-            ended = run_child(
-                CHILD,
-                job,
-                supervised.answer,
-                log,
-                threads=settings["threads"],
-                stop_requested=lambda: interrupted() or stop_requested(),
-            )
+        job = _job(attempt.ledger, material, place, supervised)
+        threads = material.plan.body["settings"]["threads"]
+        ended = run_child(
+            CHILD, job, supervised.answer, log, threads=threads, stop_requested=attempt
+        )
     except (EvidenceError, UsageError) as error:
-        supervised.end("failed", "refused", f"{error.code}: {error.message}")
+        attempt.end(supervised, "failed", "refused", f"{error.code}: {error.message}")
         raise
     except OSError as error:
-        supervised.end("failed", "internal", f"the machine refused a file: {error}")
+        attempt.end(supervised, "failed", "internal", f"the machine refused a file: {error}")
         raise
     except KeyboardInterrupt:
-        supervised.end("stopped", None, "interrupted: the child was killed")
+        attempt.end(supervised, "stopped", None, "interrupted: the child was killed")
         raise
-    return RunResult(run, _record_end(supervised, ended), supervised.checkpoint, log)
+    end = attempt.end(supervised, *_how_it_ended(supervised, ended))
+    return RunResult(attempt.run, end, supervised.checkpoint, log)
 
 
-def _job(
-    ledger: Ledger, material: _Material, place: Path, supervised: Supervised
-) -> dict[str, Any]:
+def _job(ledger: Ledger, material: Material, place: Path, supervised: Supervised) -> dict[str, Any]:
     """The child's job: model, rows, settings, where to begin and where to end."""
     model, plan = material.model, material.plan
     files = {"name": model.body["name"], "files": model.body["files"]}
@@ -245,12 +227,13 @@ def start_job(ledger: Ledger, origin: Record | None, step: int, folder: Path) ->
     return {"mode": "exact" if step else "weights", "step": step, "checkpoint": checkpoint}
 
 
-def _record_end(supervised: Supervised, ended: ChildExit) -> Record:
+def _how_it_ended(supervised: Supervised, ended: ChildExit) -> tuple[str, str | None, str]:
+    """Outcome, failure and detail of the record."""
     live = supervised.ledger.state().runs[supervised.run.id].live
     if ended.outcome == "completed" and live < supervised.budget:
-        return supervised.end("failed", "short_run", f"{live} of {supervised.budget} updates")
+        return "failed", "short_run", f"{live} of {supervised.budget} updates"
     detail = f"{ended.code}: {ended.message}" if ended.code else ended.message or ended.outcome
-    return supervised.end(ended.outcome, ended.failure, detail)
+    return ended.outcome, ended.failure, detail
 
 
 __all__ = [

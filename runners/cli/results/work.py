@@ -88,20 +88,34 @@ class Counters(OpenResult):
 
 
 class Run(OpenResult):
-    """`evidence run launch`, `evidence run resume` and `evidence run status`."""
+    """`evidence run launch`, `resume`, `wait` and `status`: how a run stands, and how it goes.
 
-    run: Id
+    `run` is null for a plan that was never launched. Figures are null where there are none yet, `left_s` wherever the
+    run is not running; `loss` and its like are decimal texts, as records have them.
+    """
+
+    run: Id | None
+    plan: Id
     state: str
     counters: Counters
     checkpoint: Id | None = None
     attempts: Number
     superseded: Number
+    loss: str | None = None
+    gradient_norm: str | None = None
+    learning_rate: str | None = None
+    updates_per_s: float | None = None
+    left_s: float | None = None
+    last_update_age_s: float | None = None
+    checkpoint_step: Number | None = None
+    checkpoint_age_s: float | None = None
 
 
 class RunList(OpenResult):
-    """`evidence run list`."""
+    """`evidence run list`: runs, and plans that nobody launched."""
 
     runs: list[Run]
+    prepared: list[Run]
 
 
 class RunReconcile(OpenResult):
@@ -307,4 +321,5 @@ RESULTS: dict[str, type[Result]] = {
     "run resume": Run,
     "run status": Run,
     "run stop": RunStop,
+    "run wait": Run,
 }

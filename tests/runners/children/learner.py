@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import resource
 import signal
 import struct
 import sys
@@ -77,6 +78,9 @@ def work(channel, job):
         restored(channel, job["start"], script)
     for step in range(begun + 1, job["until"] + 1):
         time.sleep(script.get("step_s", 0))
+        if "says" in script:
+            sys.stderr.write(f"{script['says']} {step}\n")
+            sys.stderr.flush()
         if step == script.get("at"):
             instead(channel, script, step)
         batch(channel, step, rows)
@@ -127,6 +131,9 @@ def instead(channel, script, step):
     match script["do"]:
         case "die":
             os.kill(os.getpid(), signal.SIGKILL)
+        case "find no room":
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1, 1))
+            (Path(os.environ["HOME"]) / "too large").write_bytes(b"for it")
         case "say":
             channel.ask(script["event"], **script["fields"])
         case "read a stranger":
