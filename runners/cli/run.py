@@ -302,6 +302,10 @@ def _emit_status(
         ("checkpoint", render.short(found.checkpoint.id) if found.checkpoint else "none yet"),
         ("detail", found.detail),
     ]
+    if found.validation is not None:
+        figures = found.validation
+        text = f"loss {float(figures['loss']):.4f} at step {figures['step']}, {figures['labelled']} labelled tokens"
+        rows.insert(-1, ("validation", text))
     if found.attempts > 1:
         rows.insert(2, ("attempts", str(found.attempts)))
         rows.insert(4, ("superseded", f"{found.superseded} updates, kept and not counted"))

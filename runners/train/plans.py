@@ -1,4 +1,4 @@
-"""Plans: everything a supervised run will do, written down before it does it (loads the tokenizer only)."""
+"""Plans: everything a supervised run will do, written down before it does it (loads the training libraries late)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from runners.environment import library_versions, machine
 from runners.prepare.data import roles_of, split_rows
 from runners.prepare.shelf import model_folder
 from runners.settings import load_object
+from runners.train.binding import check_tuning
 from runners.train.config import SftSettings
+from runners.train.expansion import expand_body
+from runners.train.validation import ROLE, validation_rows
 from verifiers.data.hand_out import HandedOut, hand_out
 from verifiers.data.identity import rows_bytes
 
@@ -122,10 +125,14 @@ def prepare_sft(
         raise _not_accepted(audit)
     folder = model_folder(shelf, model)
     figures = _preflight(folder, training_rows(ledger, split), config.settings)
+    evaluated = validation_rows(ledger, split, config.settings)
     refs: dict[str, str | list[str]] = {"split": split.id, "audit": audit.id, "model": model.id}
     if acceptance:
         refs["acceptance"] = acceptance[-1].id
     body = _body(config.settings, split, model, figures)
+    expand_body(body, folder, model.body["name"], config.settings)
+    if evaluated:
+        body["rows"] = {**body["rows"], ROLE: len(evaluated)}
     return Prepared(_descended(ledger, body, refs, descent), refs, figures)
 
 
@@ -137,6 +144,7 @@ def _descended(
         refs["like"] = descent.like.id
     if descent.parent is None:
         return body
+    check_tuning(descent.parent, plan_of(ledger, descent.parent), body["settings"]["tuning"])
     parent = refs["parent"] = descent.parent.id
     twin = {"of": body["settings_digest"], "start": descent.start, "parent": parent}
     body |= {"start": descent.start, "settings_digest": sha256(canonical.encode(twin))}

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from runners.train.processes import start_token
+from runners.train.validation import newest_figures
 
 if TYPE_CHECKING:
     from ledger.book import Ledger
@@ -22,6 +23,7 @@ class RunStatus:
     Attributes:
         attempts: the launch and every resumption.
         superseded: updates that are kept and do not count, since the run went back before them.
+        validation: the newest figures on validation rows (`runners.train.validation`), None where there are none.
     """
 
     run: Record
@@ -33,6 +35,7 @@ class RunStatus:
     detail: str
     attempts: int
     superseded: int
+    validation: dict[str, Any] | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """The `result` of `run status`."""
@@ -44,6 +47,7 @@ class RunStatus:
             "checkpoint": self.checkpoint.id if self.checkpoint else None,
             "attempts": self.attempts,
             "superseded": self.superseded,
+            "validation": self.validation,
             "detail": self.detail,
         }
 
@@ -105,6 +109,7 @@ def run_status(ledger: Ledger, run: Record) -> RunStatus:
         detail=detail,
         attempts=len(attempts),
         superseded=len(all_updates) - own,
+        validation=newest_figures(all_updates),
     )
 
 

@@ -74,6 +74,14 @@ class Counters(OpenResult):
     outcomes: Number
 
 
+class Validation(OpenResult):
+    """Mean loss in nats over the labelled tokens of validation rows, and the step after which it was taken."""
+
+    step: Number
+    loss: str
+    labelled: Number
+
+
 class Run(OpenResult):
     """`evidence run launch`, `evidence run resume` and `evidence run status`."""
 
@@ -83,6 +91,7 @@ class Run(OpenResult):
     checkpoint: Id | None = None
     attempts: Number
     superseded: Number
+    validation: Validation | None = None
 
 
 class RunList(OpenResult):
