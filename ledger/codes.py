@@ -319,6 +319,10 @@ CODES: dict[str, Code] = {
     "COUNTERS_WRONG": Code(
         "a count in the record is not what the ledger counts", "take the counts from the ledger"
     ),
+    "COMPLETION_UNBOUND": Code(
+        "a completed run does not bind the checkpoint and the weights of its last update",
+        "publish a checkpoint after the last update, then end the run",
+    ),
     "SHORT_RUN": Code(
         "a run that acknowledged fewer updates than its budget is not completed",
         "it has failed: short_run",
@@ -503,6 +507,30 @@ CODES: dict[str, Code] = {
     ),
     "COMPARISON_WRONG": Code(
         "a comparison is not what its evaluations give", "compare again: evidence eval compare"
+    ),
+    "WEIGHTS_EMPTY": Code(
+        "a checkpoint's file of weights holds no tensor",
+        "do not use it; save with the parameters gathered, or go back to an earlier one: evidence checkpoint list",
+    ),
+    "WEIGHTS_OTHER": Code(
+        "a checkpoint's tensors are not those that its plan trains",
+        "do not use it; recover an earlier one: evidence checkpoint list",
+    ),
+    "WEIGHTS_NOT_FINITE": Code(
+        "a trained tensor holds a number that is not finite",
+        "lower learning_rate in a new plan; go back to an earlier checkpoint: evidence checkpoint list",
+    ),
+    "ADAPTER_UNTRAINED": Code(
+        "every LoRA-B matrix of an adapter is zero although updates with a positive rate were acknowledged",
+        "look whether the optimizer has the adapter's tensors; nothing was learnt",
+    ),
+    "BASE_OTHER": Code(
+        "an adapter names another base model than its plan",
+        "write the registered model's name and revision into adapter_config.json",
+    ),
+    "COMPLETION_WRONG": Code(
+        "the weights that a completed run says it leaves are not those of its last checkpoint",
+        "do not use it; recover the checkpoint: evidence checkpoint recover CHECKPOINT DIR",
     ),
     "CHECKPOINT_WRONG": Code(
         "a checkpoint's bytes do not give the state that was acknowledged", "do not use it"
@@ -724,6 +752,10 @@ CODES: dict[str, Code] = {
     "SETTING_INVALID": Code(
         "a setting has a value that its type or range does not allow",
         "see the ranges: docs/reference/settings.md",
+    ),
+    "PRECISION_UNSUPPORTED": Code(
+        "the hardware has no arithmetic of the precision asked for",
+        "set dtype and autocast to float32, or plan on other hardware",
     ),
     "TEMPLATE_NOT_PREFIX": Code(
         "the chat template renders a turn differently once later turns follow it",

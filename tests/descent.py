@@ -94,6 +94,9 @@ def end(world: World, run: Record, outcome: str = "stopped") -> Record:
     refs = {"run": run.id}
     if state.last_update is not None:
         refs["last_update"] = state.last_update
+    if outcome == "completed":
+        refs["checkpoint"] = publish(world, run).id
+        body["weights"] = samples.weights_left(state.live)
     return world.admit(Draft("run.ended", body, refs))
 
 

@@ -399,7 +399,12 @@ def _ended(world: World) -> Draft:
     refs: Refs = {"run": launched.id}
     if run.last_update is not None:
         refs["last_update"] = run.last_update
-    return Draft("run.ended", samples.body("run.ended", counters=counters), refs)
+    body = samples.body("run.ended", counters=counters)
+    if run.live == run.budget and run.method == "sft":
+        # such a run may be called completed, and then binds what it leaves
+        refs["checkpoint"] = world.add("checkpoint.published").id
+        body["weights"] = samples.weights_left(run.live)
+    return Draft("run.ended", body, refs)
 
 
 def _resumed(world: World) -> Draft:

@@ -1,4 +1,4 @@
-"""Rules about plans and runs (docs/spec/rules.md, P1 to P4, P8 and R1 to R5); lineage.py has what goes on from elsewhere."""
+"""Rules about plans and runs (docs/spec/rules.md, P1 to P4, P8, R1 to R5 and R8); lineage.py has what goes on from elsewhere."""
 
 from __future__ import annotations
 
@@ -236,6 +236,34 @@ def _ended(context: Context) -> None:
         )
 
 
+def _completed(context: Context) -> None:
+    """R8: a completed supervised run names the checkpoint of its last update and binds the weights in it."""
+    body = cast("RunEnded", context.body)
+    run = context.open_run()
+    if body.outcome != "completed" or run.method != "sft":
+        return
+    checkpoint = context.ref("checkpoint")
+    if checkpoint is None or checkpoint.ref("update") != run.last_update:
+        raise context.fail(
+            "COMPLETION_UNBOUND",
+            "a completed run names the checkpoint of its last update",
+            field="refs.checkpoint",
+            expected=str(run.last_update),
+            actual=str(checkpoint.ref("update")) if checkpoint else "none",
+        )
+    if checkpoint.body.get("hosted") is not None:
+        return
+    state = body.weights.state.value if body.weights else "none"
+    if state != run.last_state:
+        raise context.fail(
+            "COMPLETION_UNBOUND",
+            "the weights that a completed run leaves are those of its last update",
+            field="body.weights",
+            expected=str(run.last_state),
+            actual=state,
+        )
+
+
 CHECKS: dict[str, tuple[Check, ...]] = {
     "plan.prepared": (
         _plan_audit,
@@ -250,7 +278,7 @@ CHECKS: dict[str, tuple[Check, ...]] = {
     "run.launched": (_launched, launched_heir),
     "run.resumed": (_resumed,),
     "run.stop_requested": (_open,),
-    "run.ended": (_ended,),
+    "run.ended": (_ended, _completed),
     "run.reconciled": (_reconciled,),
     "checkpoint.restored": (_open, restored),
     "operation.intended": (_open,),

@@ -20,7 +20,9 @@ from ledger.records.base import (
     Setting,
     Slug,
     Text,
+    empty,
 )
+from ledger.records.learning import WeightState
 
 Start = Literal["fresh", "weights", "exact"]
 FailureCode = Literal[
@@ -54,6 +56,14 @@ class Reading(Model):
     listed: Blob | None
 
 
+class TrainedTensors(Model):
+    """Which tensors a plan trains, by their number, the numbers in them, and a digest of names, types and shapes."""
+
+    count: Positive
+    parameters: Positive
+    digest: Digest
+
+
 class PlanPrepared(Body):
     """Everything a run will do, before it does it."""
 
@@ -74,6 +84,8 @@ class PlanPrepared(Body):
     rows: Counts
     reading: Reading | None = None
     warnings: Annotated[list[Text], Field(max_length=64)]
+    library_settings: dict[Slug, Setting | Real] = empty(dict)
+    trained: TrainedTensors | None = None
 
 
 class RunLaunched(Body):
@@ -128,6 +140,15 @@ class RowAccount(Model):
     dropped: Count
 
 
+class TrainedWeights(Model):
+    """What a completed run leaves: the state, its tensors one a line, how many numbers they hold, their norm."""
+
+    state: WeightState
+    tensors: Blob
+    parameters: Positive
+    norm: Real
+
+
 class RunEnded(Body):
     """An attempt is over: how, with what counted, and what that does not establish."""
 
@@ -141,6 +162,7 @@ class RunEnded(Body):
     rows: RowAccount
     not_established: Annotated[list[Text], Field(max_length=32)]
     metrics: Blob | None
+    weights: TrainedWeights | None = None
 
 
 class RunReconciled(Body):

@@ -195,8 +195,16 @@ def _standing(found: RunStatus) -> Rows:
         ("superseded", f"{found.superseded} updates, kept and not counted" if again else None),
         ("datums", str(found.counters["datums"])),
         ("checkpoint", render.short(found.checkpoint.id) if found.checkpoint else "none yet"),
+        ("validation", _validation(found.validation)),
         ("detail", found.detail),
     ]
+
+
+def _validation(figures: dict[str, Any] | None) -> str | None:
+    if figures is None:
+        return None
+    loss = float(figures["loss"])
+    return f"loss {loss:.4f} at step {figures['step']}, {figures['labelled']} labelled tokens"
 
 
 def _going(figures: Live) -> Rows:

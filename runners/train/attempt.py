@@ -29,6 +29,7 @@ class Material:
     model: Record
     folder: Path
     rows: list[HandedOut]
+    validation: list[HandedOut]
     origin: Record | None
 
 

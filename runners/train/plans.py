@@ -1,4 +1,4 @@
-"""Plans: everything a supervised run will do, written down before it does it (loads the tokenizer only)."""
+"""Plans: everything a supervised run will do, written down before it does it (loads the training libraries late)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,11 @@ from runners.prepare.data import roles_of, split_rows
 from runners.prepare.shelf import model_folder
 from runners.settings import load_object
 from runners.train import planned_rows
+from runners.train.binding import check_tuning
 from runners.train.config import SftSettings
+from runners.train.expansion import expand_body
 from runners.train.templates import template_named
+from runners.train.validation import ROLE, validation_rows
 from verifiers.data.hand_out import HandedOut, hand_out
 from verifiers.data.identity import rows_bytes
 
@@ -152,11 +155,15 @@ def prepare_sft(
             "ROW_UNTRAINABLE", "the split has no chat rows with role train", field="split"
         )
     figures = planned_rows.counted(folder, rows_of(rows), config.settings, template, tell)
+    evaluated = validation_rows(ledger, split, config.settings)
     refs: dict[str, str | list[str]] = {"split": split.id, "audit": audit.id, "model": model.id}
     if acceptance:
         refs["acceptance"] = acceptance[-1].id
     body = _body(config.settings, split, model, figures)
     body["reading"], kept = planned_rows.reading(model, template, figures)
+    expand_body(body, folder, model.body["name"], config.settings)
+    if evaluated:
+        body["rows"] = {**body["rows"], ROLE: len(evaluated)}
     return Prepared(_descended(ledger, body, refs, descent), refs, figures, tuple(kept))
 
 
@@ -174,6 +181,7 @@ def _descended(
         refs["like"] = descent.like.id
     if descent.parent is None:
         return body
+    check_tuning(descent.parent, plan_of(ledger, descent.parent), body["settings"]["tuning"])
     parent = refs["parent"] = descent.parent.id
     digest = descended_digest(body["settings_digest"], descent.start, parent)
     body |= {"start": descent.start, "settings_digest": digest}

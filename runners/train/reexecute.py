@@ -19,7 +19,7 @@ from runners.train.child_events import check_event
 from runners.train.planned_rows import template_job
 from runners.train.plans import code_digests, training_rows, write_rows
 from runners.train.status import claims
-from runners.train.supervisor import promised, start_job
+from runners.train.supervisor import planned_job, promised, start_job
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -185,11 +185,9 @@ def _job(ledger: Ledger, plan: Record, path: _Path, shelf: Path, place: Path) ->
     model = ledger.get(str(plan.ref("model")))
     write_rows(place / "rows.jsonl", training_rows(ledger, ledger.get(str(plan.ref("split")))))
     folder = model_folder(shelf, model)
-    files = {"name": model.body["name"], "files": model.body["files"]}
     return {
-        "model": {"path": str(folder), **files},
+        **planned_job(plan, model, folder),
         "rows": str(place / "rows.jsonl"),
-        "settings": plan.body["settings"],
         **template_job(ledger, plan, place),
         "output": str(place / "output"),
         "until": path.updates[-1].body["step"],

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from runners.train.processes import start_token
+from runners.train.validation import newest_figures
 
 if TYPE_CHECKING:
     from ledger.reading import Reading
@@ -29,6 +30,7 @@ class RunStatus:
         claim: the launch or resumption with which the newest attempt began.
         attempts: the launch and every resumption.
         superseded: updates that are kept and do not count, since the run went back before them.
+        validation: the newest figures on validation rows (`runners.train.validation`), None where there are none.
     """
 
     run: Record
@@ -42,6 +44,7 @@ class RunStatus:
     detail: str
     attempts: int
     superseded: int
+    validation: dict[str, Any] | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """The `result` of `run status`."""
@@ -54,6 +57,7 @@ class RunStatus:
             "checkpoint": self.checkpoint.id if self.checkpoint else None,
             "attempts": self.attempts,
             "superseded": self.superseded,
+            "validation": self.validation,
             "detail": self.detail,
         }
 
@@ -125,6 +129,7 @@ def run_status(ledger: Reading, run: Record) -> RunStatus:
         detail=detail,
         attempts=len(attempts),
         superseded=len(own["update.acknowledged"]) - on_path,
+        validation=newest_figures(own["update.acknowledged"]),
     )
 
 

@@ -16,12 +16,15 @@ from runners.environment import machine
 from runners.interrupts import first_is_a_wish
 from runners.prepare.shelf import model_folder
 from runners.train.attempt import Attempt, Material
+from runners.train.config import SftSettings
 from runners.train.logs import child_log
 from runners.train.planned_rows import template_job
 from runners.train.plans import check_fresh, training_rows, write_rows
+from runners.train.precision import accelerator
 from runners.train.processes import start_token, this_process
 from runners.train.recovery import recover
 from runners.train.supervised import NOT_ESTABLISHED, Supervised
+from runners.train.validation import validation_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -129,8 +132,11 @@ def newest_checkpoint(ledger: Ledger, run: Record) -> Record | None:
 
 
 def promised(plan: Record) -> bool:
-    """Whether bit-exactness is promised here: the processor is the plan's, as threads and libraries are anyway."""
-    return bool(machine().processor == plan.body["hardware"]["processor"])
+    """Whether bit-exactness is promised here: the hardware is the plan's, as threads and libraries are anyway."""
+    planned = plan.body["hardware"]
+    if machine().processor != planned["processor"]:
+        return False
+    return planned["accelerator"] is None or planned["accelerator"] == accelerator()[0]
 
 
 def _parent(ledger: Ledger, plan: Record) -> Record | None:
@@ -146,7 +152,9 @@ def _material(ledger: Ledger, plan: Record, shelf: Path, origin: Record | None) 
     split = ledger.get(str(plan.ref("split")))
     model = ledger.get(str(plan.ref("model")))
     folder = model_folder(shelf, model)
-    return Material(plan, model, folder, training_rows(ledger, split), origin)
+    settings = SftSettings.from_values(plan.body["settings"])
+    evaluated = validation_rows(ledger, split, settings)
+    return Material(plan, model, folder, training_rows(ledger, split), evaluated, origin)
 
 
 def _first_step(material: Material) -> int:
@@ -177,6 +185,8 @@ def _attempt(attempt: Attempt) -> RunResult:
         claimed = {"run": attempt.run.id, "work": str(attempt.work), "attempt": attempt.number}
         attempt.tell("claimed", claimed)
         write_rows(place / "rows.jsonl", material.rows)
+        if material.validation:
+            write_rows(place / "validation.jsonl", material.validation)
         job = _job(attempt.ledger, material, place, supervised)
         threads = material.plan.body["settings"]["threads"]
         ended = run_child(
@@ -198,15 +208,26 @@ def _attempt(attempt: Attempt) -> RunResult:
 def _job(ledger: Ledger, material: Material, place: Path, supervised: Supervised) -> dict[str, Any]:
     """The child's job: model, rows, settings, where to begin and where to end."""
     model, plan = material.model, material.plan
-    files = {"name": model.body["name"], "files": model.body["files"]}
     return {
-        "model": {"path": str(material.folder), **files},
+        **planned_job(plan, model, material.folder),
         "rows": str(place / "rows.jsonl"),
-        "settings": plan.body["settings"],
         **template_job(ledger, plan, place),
+        "validation": str(place / "validation.jsonl") if material.validation else None,
         "output": str(supervised.output),
         "until": supervised.budget,
         "start": start_job(ledger, material.origin, _first_step(material), place / "start"),
+    }
+
+
+def planned_job(plan: Record, model: Record, folder: Path) -> dict[str, Any]:
+    """What a job takes from a plan: model, settings, and what it says of libraries, tensors and hardware."""
+    named = {name: model.body[name] for name in ("name", "files", "revision")}
+    return {
+        "model": {"path": str(folder), **named},
+        "settings": plan.body["settings"],
+        "library_settings": plan.body.get("library_settings"),
+        "trained": plan.body.get("trained"),
+        "accelerator": plan.body["hardware"]["accelerator"],
     }
 
 
@@ -232,6 +253,8 @@ def _how_it_ended(supervised: Supervised, ended: ChildExit) -> tuple[str, str | 
     live = supervised.ledger.state().runs[supervised.run.id].live
     if ended.outcome == "completed" and live < supervised.budget:
         return "failed", "short_run", f"{live} of {supervised.budget} updates"
+    if ended.outcome == "completed" and supervised.newest_checkpoint() is None:
+        return "failed", "protocol", "no checkpoint of the last update was published"
     detail = f"{ended.code}: {ended.message}" if ended.code else ended.message or ended.outcome
     return ended.outcome, ended.failure, detail
 

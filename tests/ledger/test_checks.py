@@ -251,6 +251,32 @@ def complete_short(world: World, draft: Draft) -> None:
     draft.refs.update(DRAFTS["run.ended"](world).refs)
 
 
+def completed_without(name: str) -> Callable[[World, Draft], None]:
+    """Leave out the checkpoint or the weights of a completed run."""
+
+    def spoil(world: World, draft: Draft) -> None:
+        whole_budget(world, draft)
+        (draft.refs if name in draft.refs else draft.body).pop(name)
+
+    return spoil
+
+
+def completed_by_an_earlier(world: World, draft: Draft) -> None:
+    """Name the checkpoint of the update before the last."""
+    world.add("update.acknowledged")
+    earlier = world.add("checkpoint.published")
+    world.add("update.acknowledged")
+    made = DRAFTS["run.ended"](world)
+    draft.body.update(made.body, outcome="completed")
+    draft.refs.update(made.refs, checkpoint=earlier.id)
+
+
+def completed_with_others(world: World, draft: Draft) -> None:
+    """Bind the weights of the update before the last."""
+    whole_budget(world, draft)
+    draft.body["weights"] = samples.weights_left(1)
+
+
 def stale_policy(world: World, draft: Draft) -> None:
     """Sample a group by the weights from before the newest update."""
     world.add("update.acknowledged")
@@ -724,6 +750,12 @@ REFUSALS = [
     Refusal("R4", "short", "run.ended", complete_short, "SHORT_RUN"),
     Refusal("R4", "failure unnamed", "run.ended", bodied(outcome="failed"), "BODY_INVALID"),
     Refusal("R4", "failure of none", "run.ended", bodied(failure="refused"), "BODY_INVALID"),
+    Refusal(
+        "R8", "no checkpoint", "run.ended", completed_without("checkpoint"), "COMPLETION_UNBOUND"
+    ),
+    Refusal("R8", "no weights", "run.ended", completed_without("weights"), "COMPLETION_UNBOUND"),
+    Refusal("R8", "earlier", "run.ended", completed_by_an_earlier, "COMPLETION_UNBOUND"),
+    Refusal("R8", "other state", "run.ended", completed_with_others, "COMPLETION_UNBOUND"),
     # learning
     Refusal("U1", "rewards", "rollout.group", bodied(rewards=["1.0"]), "GROUP_SIZE"),
     Refusal("U1", "advantages", "rollout.group", bodied(advantages=["1.0"]), "GROUP_SIZE"),

@@ -19,7 +19,8 @@ from ledger.record import Record
 from runners.prepare.data import put_lines, read_lines
 from runners.prepare.divide import audit_split, declare_split
 from verifiers.data.identity import dataset_identity, row_digest
-from verifiers.replay.learning import ADAPTER_FILE, batch_digest
+from verifiers.learning.learner_state import ADAPTER_FILE
+from verifiers.replay.learning import batch_digest
 
 pytestmark = pytest.mark.slow  # whoever comes first waits for the job
 
@@ -172,13 +173,13 @@ def _a_batch_named_by_other_rows(forger: Forger) -> Record:
 
 def _other_weights_in_a_checkpoint(forger: Forger) -> Record:
     run, update = forger.updates()
-    return _publish(forger, run, update, forger.get("checkpoint").body["files"])
+    return publish(forger, run, update, forger.get("checkpoint").body["files"])
 
 
 def _a_checkpoint_without_its_adapter(forger: Forger) -> Record:
     run, update = forger.updates()
     files = forger.get("checkpoint").body["files"]
-    return _publish(forger, run, update, [item for item in files if item["path"] != ADAPTER_FILE])
+    return publish(forger, run, update, [item for item in files if item["path"] != ADAPTER_FILE])
 
 
 def _a_flipped_weight_in_a_checkpoint(forger: Forger) -> Record:
@@ -188,10 +189,16 @@ def _a_flipped_weight_in_a_checkpoint(forger: Forger) -> Record:
     data = bytearray(forger.ledger.blobs.read(adapter["digest"]))
     data[-1] ^= 1
     adapter["digest"] = forger.ledger.blobs.put(bytes(data), SAFETENSORS).digest
-    return _publish(forger, run, update, files)
+    return publish(forger, run, update, files)
 
 
-def _publish(forger: Forger, run: Record, update: Record, files: list[dict[str, Any]]) -> Record:
+def publish(
+    forger: Forger,
+    run: Record,
+    update: Record,
+    files: list[dict[str, Any]],
+    there: dict[str, bool] | None = None,
+) -> Record:
     """A checkpoint of the second run's first update, with the state that was acknowledged."""
     honest = forger.get("checkpoint").body
     batch = forger.ledger.get(update.ref_list("batch")[0])
@@ -199,6 +206,7 @@ def _publish(forger: Forger, run: Record, update: Record, files: list[dict[str, 
         **honest,
         "step": 1, "spent_updates": 1, "spent_datums": batch.body["datums"],
         "state": update.body["after"], "files": files,
+        "completeness": {**honest["completeness"], **(there or {})},
         "tree": tree_digest([FileEntry(**item) for item in files]),
     }  # fmt: skip
     return forger.ledger.append("checkpoint.published", body, {"run": run.id, "update": update.id})
@@ -364,7 +372,11 @@ FORGERIES: list[tuple[Callable[[Forger], Record], str, str]] = [
 )
 def test_a_signed_lie_is_found_where_it_stands(person, forger, forge, code, step):
     """A false claim signed with the right key passes every rule, and is the one thing that replay finds."""
-    forged = forge(forger)
+    is_found_alone(person, forger, forge(forger), code, step)
+
+
+def is_found_alone(person, forger, forged: Record, code: str, step: str) -> None:
+    """The rules let the ledger by, and the one finding of the blobs is this record."""
     forger.ledger.seal()
     records = person.types("verify", "--workers", 1)
     assert records.result["verdict"] == "verified", records.result["findings"]

@@ -307,6 +307,15 @@ def completed_short(world: World, draft: Draft) -> None:
     draft.refs.update(made.refs)
 
 
+def completed_unbound(world: World, draft: Draft) -> None:
+    """Call a run completed and name no checkpoint."""
+    for _ in range(2):
+        world.add("update.acknowledged")
+    made = DRAFTS["run.ended"](world)
+    draft.body.update(made.body, outcome="completed")
+    draft.refs.update({role: ref for role, ref in made.refs.items() if role != "checkpoint"})
+
+
 def second_update(world: World, draft: Draft) -> None:
     """Make the draft the second update, in order."""
     world.add("update.acknowledged")
@@ -853,6 +862,9 @@ INVALID: dict[str, Recipe] = {
     ),
     "short-run": spoiled(
         "SHORT_RUN", "run.ended", "one update of two is not completed", completed_short
+    ),
+    "completion-unbound": spoiled(
+        "COMPLETION_UNBOUND", "run.ended", "a completed run without a checkpoint", completed_unbound
     ),
     # learning, V11
     "group-size": spoiled(

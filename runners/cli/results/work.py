@@ -87,6 +87,14 @@ class Counters(OpenResult):
     outcomes: Number
 
 
+class Validation(OpenResult):
+    """Mean loss in nats over the labelled tokens of validation rows, and the step after which it was taken."""
+
+    step: Number
+    loss: str
+    labelled: Number
+
+
 class Run(OpenResult):
     """`evidence run launch`, `resume`, `wait` and `status`: how a run stands, and how it goes.
 
@@ -109,6 +117,7 @@ class Run(OpenResult):
     last_update_age_s: float | None = None
     checkpoint_step: Number | None = None
     checkpoint_age_s: float | None = None
+    validation: Validation | None = None
 
 
 class RunList(OpenResult):
