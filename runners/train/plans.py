@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 from ledger import canonical
 from ledger.digests import inventory, sha256, tree_digest
 from ledger.errors import UsageError
-from runners.environment import library_versions, machine
+from runners.environment import library_versions, machine, usable_cores
 from runners.prepare.data import roles_of, split_rows
 from runners.prepare.shelf import model_folder
 from runners.settings import load_object
 from runners.train.config import SftSettings
+from runners.train.world_size import crowded
 from verifiers.data.hand_out import HandedOut, hand_out
 from verifiers.data.identity import rows_bytes
 
@@ -272,13 +273,14 @@ def _body(
             "processor": here.processor,
             "accelerator": None,
             "threads": settings.threads,
+            "processes": settings.processes,
         },
         "seeds": {"training": settings.seed},
         "budget_updates": settings.steps,
         "budget_datums": figures["datums"],
         "start": "fresh",
         "rows": figures["rows"],
-        "warnings": _warnings(figures),
+        "warnings": [*_warnings(figures), *crowded(settings, usable_cores())],
     }
 
 

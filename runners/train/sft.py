@@ -6,6 +6,8 @@ Job: `model` {path, name, files}, `rows` (JSON Lines of chat rows, each with its
 (`SftSettings.effective`), `output` (an empty folder for checkpoints), `until` (the step to end after), `start` (see
 `Start`). With `batches` (the rows of each step from the start on, by digest) those are fed instead of the plan's own.
 Events: `start`, `restored` where a state was put back, then per step `batch`, `update`, sometimes `checkpoint`, then `end`.
+With `processes` above 1 each of them runs all of this on its share of the rows, and they speak as one
+(`runners.train.shared_channel`).
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from ledger.errors import EvidenceError
 from runners.protocol import Channel, serve
+from runners.train.shared_channel import claim, ranks_of
 from verifiers.learning.learner_state import ADAPTER_FILE
 
 if TYPE_CHECKING:
@@ -46,7 +49,7 @@ class Start:
 
 def main() -> int:
     """Serve one job; the exit code is 0 unless it failed."""
-    return serve(train)
+    return serve(train, claim)
 
 
 def train(channel: Channel, job: dict[str, Any]) -> dict[str, Any]:
@@ -64,13 +67,17 @@ def train(channel: Channel, job: dict[str, Any]) -> dict[str, Any]:
     from runners.train.config import SftSettings
     from runners.train.preflight import encode_rows, read_rows
     from runners.train.tokens import load_tokenizer
+    from runners.train.world_size import check_size
 
     settings = SftSettings.from_values(job["settings"])
+    ranks = ranks_of(channel)
+    check_size(settings, ranks.size)
     until, start = int(job["until"]), Start.of(job)
     tokenizer = load_tokenizer(Path(job["model"]["path"]))
     encoded = encode_rows(tokenizer, read_rows(Path(job["rows"])), settings.max_length)
     seed_everything(settings.seed, settings.threads, settings.matmul)
     trainer = build(channel, job, settings, encoded, tokenizer)
+    ranks.seed_apart(settings.seed)
     channel.ask("start", **start_fields(trainer, encoded, settings))
     done = start.step
     if done < until:
@@ -95,10 +102,11 @@ def build(
     """The trainer on a freshly loaded model with its adapter, and the data in the order of the steps to come."""
     from datasets import Dataset
 
+    from runners.train.order import share
     from runners.train.trainer import Collator, LedgerSFTTrainer, Origin
 
     start = Start.of(job)
-    order = reading_order(job, settings, encoded)
+    order = share(reading_order(job, settings, encoded), settings, ranks_of(channel).rank)
     data = Dataset.from_dict(
         {
             "input_ids": [list(encoded.rows[position].ids) for position in order],
@@ -128,9 +136,9 @@ def reading_order(job: dict[str, Any], settings: SftSettings, encoded: Encoded) 
     Raises:
         EvidenceError: `BATCH_ROWS`, a recorded batch has a row that the run does not have, or another number of them.
     """
-    from runners.train.order import micro_batches
+    from runners.train.order import micro_batches, rows_of_step
 
-    per_step = settings.accumulation * settings.batch_size
+    per_step = rows_of_step(settings)
     if "batches" not in job:
         whole = [row for batch in micro_batches(encoded.rows, settings) for row in batch]
         return whole[Start.of(job).step * per_step :] or whole[-per_step:]
@@ -263,7 +271,7 @@ def arguments(job: dict[str, Any], settings: SftSettings) -> Any:
         max_length=None,
         bf16=False,
         gradient_checkpointing=settings.gradient_checkpointing,
-        use_cpu=not torch.cuda.is_available(),
+        use_cpu=settings.processes > 1 or not torch.cuda.is_available(),
         logging_steps=1,
         logging_nan_inf_filter=False,
         save_strategy="no",

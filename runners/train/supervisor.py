@@ -7,6 +7,7 @@ resuming differ in their first record and in where the child begins; everything 
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from runners.train.plans import check_fresh, training_rows, write_rows
 from runners.train.processes import start_token, this_process
 from runners.train.recovery import recover
 from runners.train.supervised import NOT_ESTABLISHED, Supervised
+from runners.train.world_size import check_surroundings, processes_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,7 +73,7 @@ def launch_sft(
         stop_requested: asked at every event; the child then stops at its next safe boundary, as after a Ctrl-C.
 
     Raises:
-        UsageError: `PLAN_STALE`, `PLAN_LAUNCHED`, or what the rules refuse; the run is then not launched.
+        UsageError: `PLAN_STALE`, `WORLD_SIZE`, `PLAN_LAUNCHED`, or what the rules refuse; the run is then not launched.
         LedgerError: a record of the run could not be written; `run.ended` says so where that still can be.
         OSError: the machine refused a file; `run.ended` says so too.
         KeyboardInterrupt: the second Ctrl-C.
@@ -101,7 +103,7 @@ def resume_sft(
         stop_requested: see `launch_sft`.
 
     Raises:
-        UsageError: `PLAN_STALE`, `RUN_STILL_OPEN`, `STATE_INCOMPLETE`, or what else the rules refuse; nothing is then begun.
+        UsageError: `PLAN_STALE`, `WORLD_SIZE`, `RUN_STILL_OPEN`, `STATE_INCOMPLETE`, or what else the rules refuse; nothing is then begun.
         EvidenceError: `BLOB_MISSING` or `BLOB_WRONG`, the checkpoint's bytes are not what its record says; the same.
         LedgerError: see `launch_sft`.
         OSError: see `launch_sft`.
@@ -143,6 +145,7 @@ def _parent(ledger: Ledger, plan: Record) -> Record | None:
 
 
 def _material(ledger: Ledger, plan: Record, shelf: Path, origin: Record | None) -> _Material:
+    check_surroundings(plan, os.environ)
     check_fresh(plan)
     if origin is not None:
         for item in origin.body["files"]:
@@ -196,6 +199,7 @@ def _attempt(
                 supervised.answer,
                 log,
                 threads=settings["threads"],
+                processes=processes_of(material.plan),
                 stop_requested=lambda: interrupted() or stop_requested(),
             )
     except (EvidenceError, UsageError) as error:

@@ -15,11 +15,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 from peft import get_peft_model_state_dict
+from torch.utils.data import DataLoader
 from transformers import TrainerCallback
 from trl.trainer.sft_trainer import SFTTrainer
 
@@ -38,10 +40,11 @@ from runners.train.learner import (
 )
 from runners.train.loss import STEP, LabelledLoss, labelled_loss
 from runners.train.order import sampler_position
+from runners.train.shared_channel import ranks_of
 from runners.train.tokens import IGNORED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from transformers import TrainerControl, TrainerState, TrainingArguments
 
@@ -115,10 +118,11 @@ class LedgerSFTTrainer(SFTTrainer):
         **options: Any,
     ) -> None:
         if origin is not None:
-            check_complete(origin.folder, origin.step)
+            check_complete(origin.folder, origin.step, settings.processes)
         super().__init__(**options)
         self.adapted: Any = self.model
         self.channel = channel
+        self.ranks = ranks_of(channel)
         self.rows = rows
         self.settings = settings
         self.until = until
@@ -153,9 +157,10 @@ class LedgerSFTTrainer(SFTTrainer):
     ) -> Any:
         """The mean loss over the step's labelled tokens; the library's own computation where `loss` is `stock`.
 
-        Several processes take the library's too: their gradients meet in the wrapped model's forward pass.
+        `num_items_in_batch` counts the labelled tokens of all processes, so their losses and gradients are summed. The
+        library multiplies by the number of processes instead, and averages.
         """
-        if self.settings.loss == "stock" or self.accelerator.num_processes > 1:
+        if self.settings.loss == "stock":
             return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)  # type: ignore[no-untyped-call]  # the library has no types
         lengths = inputs["attention_mask"].sum(dim=1).tolist()
         found = labelled_loss(
@@ -167,8 +172,21 @@ class LedgerSFTTrainer(SFTTrainer):
     def training_step(self, *args: Any, **options: Any) -> torch.Tensor:
         """One micro-batch; its share of the step's loss is added up."""
         loss: torch.Tensor = super().training_step(*args, **options)  # type: ignore[no-untyped-call]  # the same
-        self.step_loss += loss.item()
+        self.step_loss += loss.item() / (self.ranks.size if self.settings.loss == "stock" else 1)
         return loss
+
+    def get_train_dataloader(self) -> DataLoader[Any]:
+        """The rows of this process in order; the library would divide among several what is divided already."""
+        if self.ranks.size == 1:
+            return super().get_train_dataloader()  # type: ignore[no-any-return]  # the library has no types
+        size = self.settings.batch_size
+        return DataLoader(self.train_dataset, batch_size=size, collate_fn=self.data_collator)
+
+    def _clip_grad_norm(self, model: Any) -> Any:
+        """The norm of all processes' gradient together, before it is cut; the library's loss has met in the wrapped model."""
+        if self.settings.loss != "stock":
+            self.ranks.add_gradients(self.adapted.parameters())
+        return super()._clip_grad_norm(model)  # type: ignore[no-untyped-call]  # the same
 
     def _get_grad_norm(self, model: Any, grad_norm: Any = None) -> Any:
         """The norm, checked before the optimizer sees the gradient.
@@ -206,7 +224,7 @@ class LedgerSFTTrainer(SFTTrainer):
         Raises:
             EvidenceError: `STATE_DIFFERS`, the live state is not the checkpoint's.
         """
-        restore_random(origin.folder)
+        restore_random(origin.folder, self.ranks.rank)
         digests = check_restored(origin.folder, self._state_files())
         self.channel.ask(
             "restored", step=origin.step, state=self.state_digest, mode="exact", digests=digests
@@ -224,7 +242,7 @@ class LedgerSFTTrainer(SFTTrainer):
             "floating_point_operations": int(self.state.total_flos),
         }
         sampler = sampler_position(step, len(self.rows), self.settings)
-        return state_files(self._learner(), sampler, counters)
+        return state_files(self._learner(), sampler, counters, self.ranks)
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         """Write the adapter and the learner's state, and nothing that would have to be unpickled."""
@@ -232,12 +250,14 @@ class LedgerSFTTrainer(SFTTrainer):
         self.store_flos()
         step = self.state.global_step
         folder = Path(str(self.args.output_dir)) / f"checkpoint-{step:06d}"
-        write_checkpoint(folder, self._save_files, self.state_digest)
+        files = self._state_files()
+        if self.ranks.first:
+            write_checkpoint(folder, partial(self._save_files, files), self.state_digest)
         self.channel.ask("checkpoint", step=step, path=str(folder), state=self.state_digest)
 
-    def _save_files(self, folder: Path) -> None:
+    def _save_files(self, files: Mapping[str, bytes], folder: Path) -> None:
         self.adapted.save_pretrained(folder, save_embedding_layers=False)
-        for name, data in self._state_files().items():
+        for name, data in files.items():
             (folder / name).write_bytes(data)
 
 

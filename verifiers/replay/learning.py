@@ -76,15 +76,17 @@ def checkpoint(record: Record, view: View) -> str | None:
         expect("CHECKPOINT_WRONG", ADAPTER_FILE, ADAPTER_FILE in contents, derived=True)
         state = file_state_digest(BytesIO(contents[ADAPTER_FILE]))
         expect("CHECKPOINT_WRONG", "state", body["state"]["value"], state)
-        _check_parts(body, contents)
+        plan = view.ref(view.ref(record, "run"), "plan")
+        _check_parts(body, contents, plan.body["hardware"].get("processes", 1))
         return None
     return "what a checkpoint without tensors here is"
 
 
-def _check_parts(body: dict[str, Any], contents: dict[str, bytes]) -> None:
+def _check_parts(body: dict[str, Any], contents: dict[str, bytes], processes: int) -> None:
     """The parts that the record claims are those that the bytes hold, and the sampler stands where the datums say."""
     files = {name: partial(BytesIO, data) for name, data in contents.items()}
-    expect("CHECKPOINT_WRONG", "completeness", body["completeness"], parts_of(files, body["step"]))
+    parts = parts_of(files, body["step"], processes)
+    expect("CHECKPOINT_WRONG", "completeness", body["completeness"], parts)
     if body["completeness"]["sampler"]:
         read = rows_read(read_learner(files[LEARNER_FILE]))
         expect("CHECKPOINT_WRONG", "the sampler's position", read, body["spent_datums"])
