@@ -17,6 +17,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from torch import distributed
+from torch.distributed import (  # type: ignore[attr-defined]  # public, and not in its list of exports
+    FileStore,
+    PrefixStore,
+)
 
 from ledger import canonical
 from ledger.errors import EvidenceError, UsageError
@@ -150,15 +154,15 @@ ALONE = Ranks()
 
 def join(place: Place) -> Ranks:
     """Meet the other processes of the run; returns when all are there."""
-    store = distributed.FileStore(str(place.meeting), place.size)
+    store = FileStore(str(place.meeting), place.size)
     distributed.init_process_group(
         "gloo",
-        store=distributed.PrefixStore("exchange", store),
+        store=PrefixStore("exchange", store),
         rank=place.rank,
         world_size=place.size,
         timeout=timedelta(seconds=WAIT_S),
     )
-    return Ranks(place.rank, place.size, distributed.PrefixStore("end", store))
+    return Ranks(place.rank, place.size, PrefixStore("end", store))
 
 
 def _as_tensor(data: bytes) -> torch.Tensor:

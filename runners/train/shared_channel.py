@@ -80,8 +80,8 @@ class SharedChannel(Channel):
             self.ranks.from_first(None if given is None else canonical.encode(given))
         )
         if "error" in answer:
-            error = answer["error"]
-            raise UsageError(str(error["code"]), str(error["message"]))
+            met = answer["error"]
+            raise UsageError(str(met["code"]), str(met["message"]))
         return dict(answer["value"])
 
 

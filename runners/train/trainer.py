@@ -178,9 +178,10 @@ class LedgerSFTTrainer(SFTTrainer):
     def get_train_dataloader(self) -> DataLoader[Any]:
         """The rows of this process in order; the library would divide among several what is divided already."""
         if self.ranks.size == 1:
-            return super().get_train_dataloader()  # type: ignore[no-any-return]  # the library has no types
+            return super().get_train_dataloader()
+        rows: Any = self.train_dataset
         size = self.settings.batch_size
-        return DataLoader(self.train_dataset, batch_size=size, collate_fn=self.data_collator)
+        return DataLoader(rows, batch_size=size, collate_fn=self.data_collator)
 
     def _clip_grad_norm(self, model: Any) -> Any:
         """The norm of all processes' gradient together, before it is cut; the library's loss has met in the wrapped model."""

@@ -18,7 +18,7 @@ from descent import (
     resumed_superseded,
     unnamed_redo,
 )
-from several import by_two, other_hardware, ranks_of_one, two_ranks
+from several import by_two, other_hardware, ranks_of_one
 from world import DRAFTS, Draft, World, enrolment, key
 
 from ledger.checks import CHECKS

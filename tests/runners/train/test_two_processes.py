@@ -30,6 +30,12 @@ def weights(folder):
     return files.load_file(path)
 
 
+def random_states(folder):
+    """The generators of a run's last checkpoint."""
+    files = pytest.importorskip("safetensors.torch")
+    return files.load_file(folder / "out" / f"checkpoint-{STEPS:06d}" / "random.safetensors")
+
+
 @pytest.mark.parametrize("loss", ["labelled", "stock"])
 def test_two_processes_give_the_numbers_of_one(tiny_model, tmp_path, loss):
     """Step by step the same rows, and to rounding the loss, the norm and the weights of one with twice the accumulation."""
@@ -49,6 +55,8 @@ def test_two_processes_give_the_numbers_of_one(tiny_model, tmp_path, loss):
         for name in ("loss", "gradient_norm"):
             assert parse_real(ours[name]) == pytest.approx(parse_real(theirs[name]), rel=1e-4)
         assert ours["ranks"] == [{"rank": rank, "after": ours["after"]} for rank in (0, 1)]
+    states = random_states(two.folder)
+    assert not torch.equal(states["torch"], states["rank.1.torch"])
     theirs = weights(alone.folder)
     for name, tensor in weights(two.folder).items():
         torch.testing.assert_close(tensor, theirs[name], rtol=1e-3, atol=1e-5)

@@ -39,10 +39,7 @@ def test_shares_are_the_order_of_one_process(order, processes, accumulation):
     shares = [share(whole, several, rank) for rank in range(processes)]
     own = accumulation * 2
     together = [
-        row
-        for step in range(5)
-        for part in shares
-        for row in part[step * own : (step + 1) * own]
+        row for step in range(5) for part in shares for row in part[step * own : (step + 1) * own]
     ]
     assert together == whole
     assert rows_of_step(several) == rows_of_step(alone)
@@ -51,7 +48,9 @@ def test_shares_are_the_order_of_one_process(order, processes, accumulation):
 
 def test_threads_beyond_the_cores_are_said():
     """Processes whose threads wait for one another are worth a warning; one process is the machine's own matter."""
-    assert crowded(SftSettings(processes=2, threads=2), 2) == ["2 processes of 2 threads share 2 cores"]
+    assert crowded(SftSettings(processes=2, threads=2), 2) == [
+        "2 processes of 2 threads share 2 cores"
+    ]
     assert crowded(SftSettings(processes=2, threads=1), 2) == []
     assert crowded(SftSettings(threads=8), 2) == []
 

@@ -78,7 +78,7 @@ def of_ranks(*ranks, positions=True):
     return {
         **whole(),
         "random.safetensors": tensors(**generators, **more),
-        "learner.json": learner(random=dict.fromkeys(names, {}) if positions else {}),
+        "learner.json": learner(random={name: {} for name in names} if positions else {}),
     }
 
 
