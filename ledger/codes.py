@@ -365,6 +365,18 @@ CODES: dict[str, Code] = {
         "a redone update does not give the state of the one it redoes",
         "see what differs between the two machines: evidence checkpoint reexecute UPDATE",
     ),
+    "WORLD_SIZE": Code(
+        "a run works, or is to work, in another number of processes than its plan names",
+        "launch it by evidence run launch, which starts as many; for another number make a plan: evidence plan sft CONFIG",
+    ),
+    "RANKS_WRONG": Code(
+        "an update does not name each process of its run once, in order",
+        "name ranks 0, 1 and so on, each with the state that it came to",
+    ),
+    "RANKS_DISAGREE": Code(
+        "the processes of one step came to different states or figures",
+        "look at memory and libraries, then go on from the newest checkpoint: evidence run resume RUN",
+    ),
     "CHECKPOINT_OTHER_UPDATE": Code(
         "a checkpoint is not of the run's newest update", "publish it right after its update"
     ),

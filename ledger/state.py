@@ -47,7 +47,8 @@ class RunState:
     After a resumption `superseded` maps the steps still to be redone to the updates that no longer count, and `exact`
     says that redoing them gives the same states. A run that goes on exactly from another's checkpoint has inherited
     that run's live path: `lineage` is the run with which it began, whose budget all share, and which counts in
-    `elsewhere` the updates of the others. `heir` is the run that went on from this one's checkpoint.
+    `elsewhere` the updates of the others. `heir` is the run that went on from this one's checkpoint. `ranks` is how many
+    processes take each step, 0 where one does.
     """
 
     plan: str
@@ -69,6 +70,7 @@ class RunState:
     lineage: str | None = None
     elsewhere: int = 0
     heir: str | None = None
+    ranks: int = 0
 
     def plain(self) -> dict[str, Any]:
         """The run as an object; fields that came later are left out where they say nothing, so old bytes stay."""
@@ -79,7 +81,7 @@ class RunState:
         }
 
 
-_LATER = frozenset({"superseded", "exact", "lineage", "elsewhere", "heir"})
+_LATER = frozenset({"superseded", "exact", "lineage", "elsewhere", "heir", "ranks"})
 
 
 @dataclass

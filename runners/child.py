@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ledger import canonical
 from ledger.errors import EvidenceError
-from runners.environment import child_environment, interpreter
+from runners.environment import child_environment
 from runners.interrupts import first_is_a_wish
 from runners.protocol import MAX_LINE_BYTES, OUTCOMES, parse_line
+from runners.torchrun import launching
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,6 +31,7 @@ POLL_S = 0.2
 GRACE_S = 120.0
 SLOW_EVENTS = 3
 EXIT_S = 30.0
+OUTLIVE_S = 5.0
 
 FAILURES = {
     "BAD_GRADIENT": "bad_gradient",
@@ -39,6 +41,7 @@ FAILURES = {
     "MODEL_UNSAFE": "bad_input",
     "SHORT_RUN": "short_run",
     "CHILD_REFUSED": "refused",
+    "WORLD_SIZE": "refused",
     "CHILD_DIED": "child_died",
     "CHILD_PROTOCOL": "protocol",
 }
@@ -72,6 +75,7 @@ def run_child(
     log_path: Path,
     *,
     threads: int,
+    processes: int = 1,
     stop_requested: Callable[[], bool] = lambda: False,
     grace_s: float = GRACE_S,
 ) -> ChildExit:
@@ -83,7 +87,8 @@ def run_child(
         on_event: called with each event but `end`; it writes the records and returns the reply's fields, `{}` for
             a plain yes. A `LedgerError` it raises refuses the event: the child is killed and the error raised.
         log_path: file that gets the child's stderr, appended.
-        threads: for the child's numeric libraries.
+        threads: for the child's numeric libraries, in each of its processes.
+        processes: with more than 1 the module's `main` serves through `runners.train.shared_channel`.
         stop_requested: asked at every event and a few times a second.
         grace_s: how long a child that is to stop may take, beside three times what its slowest event took: a step
             that goes on when it is asked, and the saving after it.
@@ -98,7 +103,8 @@ def run_child(
     with (
         first_is_a_wish() as wish,
         log_path.open("ab") as log,
-        _Child(module, log.fileno(), threads) as child,
+        launching(module, processes) as (command, more),
+        _Child(command, log.fileno(), child_environment(os.environ, threads) | more) as child,
     ):
         watch = _Watch(lambda: wish() or stop_requested(), grace_s)
 
@@ -187,14 +193,14 @@ class _Watch:
 class _Child:
     """A child process group, its pipes and its line buffer."""
 
-    def __init__(self, module: str, log: int, threads: int) -> None:
+    def __init__(self, command: list[str], log: int, environment: dict[str, str]) -> None:
         self.events = 0
         self._process = subprocess.Popen(
-            [interpreter(), "-P", "-m", module],
+            command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
-            env=child_environment(os.environ, threads),
+            env=environment,
             start_new_session=True,
         )
         assert self._process.stdin is not None
@@ -213,6 +219,7 @@ class _Child:
     ) -> None:
         self.kill_if(self._process.poll() is None)
         self._process.wait()
+        self._outlive()
         self._stdout.close()
         try:
             self._stdin.close()
@@ -246,6 +253,15 @@ class _Child:
         """Kill the whole group: a child's own helpers must not outlive it."""
         if self._process.poll() is None:
             os.killpg(self._process.pid, signal.SIGKILL)
+
+    def _outlive(self) -> None:
+        """Wait until nobody holds the child's end of the pipe: ranks die with their launcher, a moment later."""
+        deadline = time.monotonic() + OUTLIVE_S
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._stdout, selectors.EVENT_READ)
+            while (left_s := deadline - time.monotonic()) > 0:
+                if selector.select(left_s) and not os.read(self._stdout.fileno(), 1 << 16):
+                    return
 
     def wait(self) -> int:
         """The exit code; a child that said `end` but does not go is killed."""

@@ -109,7 +109,10 @@ def claim_stdio() -> Channel:
     return Channel(sys.stdin.buffer, writer)
 
 
-def serve(work: Callable[[Channel, dict[str, Any]], dict[str, Any]]) -> int:
+def serve(
+    work: Callable[[Channel, dict[str, Any]], dict[str, Any]],
+    claim: Callable[[], Channel] = claim_stdio,
+) -> int:
     """Run a child's work on the job it is sent, and say how it ended.
 
     An error of ours becomes a typed `end`; any other leaves its traceback in the log and no `end`, which the
@@ -117,11 +120,12 @@ def serve(work: Callable[[Channel, dict[str, Any]], dict[str, Any]]) -> int:
 
     Args:
         work: does the job; the fields it returns join the `end` event (`outcome` among them, if not completed).
+        claim: takes the channel to the parent.
 
     Returns:
         The exit code: 0 unless the work failed.
     """
-    channel = claim_stdio()
+    channel = claim()
     try:
         ended = {"outcome": "completed", **work(channel, channel.job())}
     except LedgerError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ledger.checks.lineage import inherited
+from ledger.checks.ranks import several
 from ledger.merkle import CompactRange
 from ledger.record import Record
 from ledger.state import KeyState, RunState, State
@@ -86,6 +87,7 @@ def _launched(state: State, record: Record, resolve: Resolve) -> None:
         method=plan.body["method"],
         split=str(plan.ref("split")),
         budget=plan.body["budget_updates"],
+        ranks=several(plan.body),
     )
     _begin(run, plan, resolve)
     checkpoint = inherited(plan, resolve)

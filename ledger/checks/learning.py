@@ -6,6 +6,7 @@ from typing import cast
 
 from ledger.canonical import parse_real
 from ledger.checks.context import Check, Context
+from ledger.checks.ranks import update_ranks
 from ledger.record import Record
 from ledger.records.learning import (
     BatchBuilt,
@@ -230,6 +231,12 @@ CHECKS: dict[str, tuple[Check, ...]] = {
     "rollout.group": (_group,),
     "rollout.rejected": (_rejected,),
     "batch.built": (_batch,),
-    "update.acknowledged": (_update_place, _update_batch, _update_signal, _update_replay),
+    "update.acknowledged": (
+        _update_place,
+        _update_batch,
+        _update_signal,
+        _update_replay,
+        update_ranks,
+    ),
     "checkpoint.published": (_checkpoint,),
 }

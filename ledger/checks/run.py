@@ -16,6 +16,7 @@ from ledger.checks.lineage import (
     plan_parent,
     restored,
 )
+from ledger.checks.ranks import plan_processes
 from ledger.records.run import PlanPrepared, RunEnded, RunLaunched
 from ledger.twins import descended_digest, fresh_digest
 
@@ -274,6 +275,7 @@ CHECKS: dict[str, tuple[Check, ...]] = {
         plan_parent,
         plan_like,
         plan_heir,
+        plan_processes,
     ),
     "run.launched": (_launched, launched_heir),
     "run.resumed": (_resumed,),

@@ -83,6 +83,13 @@ class BatchBuilt(Body):
     dropped: Annotated[list[DroppedRow], Field(max_length=64)] = empty(list)
 
 
+class RankState(Model):
+    """One process of a step, by its number from 0, and the digest of the trainable weights that it came to."""
+
+    rank: Count
+    after: Digest
+
+
 class UpdateAcknowledged(Body):
     """One optimizer step happened: from which weights to which, on which batch."""
 
@@ -96,7 +103,7 @@ class UpdateAcknowledged(Body):
     before: WeightState
     after: WeightState
     figures: dict[Slug, Real | Count] = empty(dict)
-    ranks: Annotated[list[Digest], Field(max_length=64)] = empty(list)
+    ranks: Annotated[list[RankState], Field(max_length=64)] = empty(list)
     provider: dict[Slug, Slug] = empty(dict)
 
 

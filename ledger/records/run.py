@@ -39,11 +39,12 @@ FailureCode = Literal[
 
 
 class Hardware(Model):
-    """Where a plan may promise bit-exactness: the processor kind and the thread count."""
+    """Where a plan may promise bit-exactness: the processor kind, the processes, the threads of each."""
 
     processor: Name
     accelerator: Name | None
     threads: Positive
+    processes: Annotated[int, Field(ge=1, le=64)] = 1
 
 
 class Reading(Model):

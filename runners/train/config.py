@@ -34,7 +34,8 @@ class SftSettings(Settings):
     `block_rows`: see `runners.train.order`; `loss`: see `runners.train.loss`. With `matmul` at bfloat16 the inputs of
     matrix products are rounded to it where the processor multiplies it faster (sums stay in float32), which halves a
     step there and changes nothing elsewhere. `attention` is the library's implementation: on a CPU, for short rows,
-    `eager` beats `sdpa`, whose backward pass takes a third of a step. A checkpoint is written after the last step, and
+    `eager` beats `sdpa`, whose backward pass takes a third of a step. With `processes` above 1 each of them reads
+    `accumulation` micro-batches a step, on the CPU, and has `threads` threads of its own. A checkpoint is written after the last step, and
     at each multiple of `save_steps` where that is not 0. `chat_template` is the digest of a template in place of the
     model's own (a file's path in a configuration), `template_date` the day that a template is told which asks for it.
 
@@ -75,6 +76,7 @@ class SftSettings(Settings):
     gradient_checkpointing: bool = False
     seed: Annotated[int, Field(ge=0, lt=SEED_LIMIT)] = 0
     threads: Annotated[int, Field(ge=1, le=1024)] = 2
+    processes: Annotated[int, Field(ge=1, le=64)] = 1
     save_steps: Count = 0
     chat_template: Annotated[str, Field(pattern=DIGEST_PATTERN)] | None = None
     template_date: Day | None = None

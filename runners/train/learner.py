@@ -19,13 +19,16 @@ from ledger import canonical
 from ledger.canonical import parse_real, real
 from ledger.digests import sha256
 from ledger.errors import EvidenceError
+from runners.train.ranks import ALONE, Ranks
 from verifiers.learning.learner_state import (
     FORMAT,
+    GENERATORS,
     LEARNER_FILE,
     MOMENTS,
     OPTIMIZER_FILE,
     RANDOM_FILE,
     STEP,
+    of_rank,
     parts_of_folder,
     read_learner,
 )
@@ -58,7 +61,10 @@ class Learner:
 
 
 def state_files(
-    learner: Learner, sampler: Mapping[str, Any], counters: Mapping[str, int]
+    learner: Learner,
+    sampler: Mapping[str, Any],
+    counters: Mapping[str, int],
+    ranks: Ranks = ALONE,
 ) -> dict[str, bytes]:
     """The files of the state as it is now, by name.
 
@@ -66,8 +72,12 @@ def state_files(
         learner: the live objects.
         sampler: epoch, position in it, rows of an epoch.
         counters: updates done and what else the trainer counts.
+        ranks: whose random generators it holds; all of them ask at once, and all get the same files.
+
+    Raises:
+        UsageError: `CHILD_DIED`, a rank is gone.
     """
-    generators, scalars = random_state()
+    generators, scalars = random_states(ranks)
     value = {
         "format": FORMAT,
         "optimizer": {"groups": _groups(learner)},
@@ -105,13 +115,13 @@ def restore(learner: Learner, folder: Path) -> None:
         learner.scaler.load_state_dict(unpacked(value["scaler"]))
 
 
-def check_complete(folder: Path, step: int) -> None:
+def check_complete(folder: Path, step: int, processes: int = 1) -> None:
     """Refuse a checkpoint from which a run cannot go on exactly.
 
     Raises:
         EvidenceError: `STATE_INCOMPLETE`, naming the parts that are not there; `STATE_MALFORMED` or `TENSORS_INVALID`.
     """
-    absent = [name for name, there in parts_of_folder(folder, step).items() if not there]
+    absent = [name for name, there in parts_of_folder(folder, step, processes).items() if not there]
     if absent:
         raise EvidenceError(
             "STATE_INCOMPLETE",
@@ -178,15 +188,32 @@ def random_state() -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
     return tensors, scalars
 
 
-def restore_random(folder: Path) -> None:
-    """Put every generator back.
+def random_states(ranks: Ranks) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
+    """The generators of all processes, each rank's under its own names.
+
+    Raises:
+        UsageError: `CHILD_DIED`, a rank is gone.
+    """
+    own, scalars = random_state()
+    tensors: dict[str, torch.Tensor] = {}
+    for rank, data in enumerate(ranks.gather(save(own))):
+        tensors |= {of_rank(rank, name): tensor for name, tensor in load(data).items()}
+    more: dict[str, Any] = {}
+    for rank, data in enumerate(ranks.gather(canonical.encode(scalars))):
+        more |= {of_rank(rank, name): value for name, value in canonical.decode(data).items()}
+    return tensors, more
+
+
+def restore_random(folder: Path, rank: int = 0) -> None:
+    """Put every generator of a process back.
 
     Raises:
         EvidenceError: `STATE_DIFFERS`, a generator is of another kind than here.
     """
-    tensors = load((folder / RANDOM_FILE).read_bytes())
+    saved = load((folder / RANDOM_FILE).read_bytes())
+    tensors = {name: saved[of_rank(rank, name)] for name in GENERATORS}
     scalars = _read(folder)["random"]
-    python, other = scalars["python"], scalars["numpy"]
+    python, other = scalars[of_rank(rank, "python")], scalars[of_rank(rank, "numpy")]
     if python["version"] != _PYTHON_VERSION or other["name"] != _NUMPY_NAME:
         raise EvidenceError("STATE_DIFFERS", "a random generator is of another kind than here")
     random.setstate(
@@ -198,7 +225,7 @@ def restore_random(folder: Path) -> None:
     torch.set_rng_state(tensors["torch"])
     if torch.cuda.is_available():
         count = torch.cuda.device_count()
-        torch.cuda.set_rng_state_all([tensors[f"cuda.{n}"] for n in range(count)])
+        torch.cuda.set_rng_state_all([saved[f"cuda.{n}"] for n in range(count)])
 
 
 # --- optimizer --------------------------------------------------------------------------------------

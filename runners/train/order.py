@@ -7,6 +7,9 @@ a break, so every micro-batch is full.
 `random` shuffles rows. `grouped` shuffles blocks of up to `block_rows` rows that open with the same turns, so that a
 batch shares its prompts' beginnings (`runners.train.loss` then computes those once) and sees rows side by side that
 differ in what decides the answer.
+
+Several processes read the same order: of each step's micro-batches the first `accumulation` are rank 0's, the next rank
+1's, and so on. So two processes read, step by step, what one reads with twice the accumulation.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ def micro_batches(rows: Sequence[EncodedRow], settings: SftSettings) -> list[lis
     """The rows of every micro-batch of the run, as positions in `rows`, in order.
 
     Returns:
-        `steps * accumulation` lists of `batch_size` positions.
+        `steps * processes * accumulation` lists of `batch_size` positions.
 
     Raises:
         UsageError: `ROW_UNTRAINABLE`, there is no row.
@@ -36,13 +39,25 @@ def micro_batches(rows: Sequence[EncodedRow], settings: SftSettings) -> list[lis
     if not rows:
         raise UsageError("ROW_UNTRAINABLE", "no row is left to train on")
     stream = _stream(rows, settings)
-    count = settings.steps * settings.accumulation
+    count = settings.steps * settings.processes * settings.accumulation
     return [list(islice(stream, settings.batch_size)) for _ in range(count)]
+
+
+def rows_of_step(settings: SftSettings) -> int:
+    """How many rows one optimizer step reads, in all processes together."""
+    return settings.processes * settings.accumulation * settings.batch_size
+
+
+def share(order: Sequence[int], settings: SftSettings, rank: int) -> list[int]:
+    """What one process reads of an order that begins with a step, in its order."""
+    own = settings.accumulation * settings.batch_size
+    begins = range(rank * own, len(order), rows_of_step(settings))
+    return [position for begin in begins for position in order[begin : begin + own]]
 
 
 def sampler_position(step: int, rows: int, settings: SftSettings) -> dict[str, int | str]:
     """Where the order stands after a step: epoch and rows of it read, counted from 0, and the rows of an epoch."""
-    epoch, position = divmod(step * settings.accumulation * settings.batch_size, rows)
+    epoch, position = divmod(step * rows_of_step(settings), rows)
     return {"order": settings.order, "epoch": epoch, "position": position, "rows": rows}
 
 

@@ -10,7 +10,7 @@ from ledger import canonical
 from ledger.digests import inventory, sha256, tree_digest
 from ledger.errors import UsageError
 from ledger.twins import descended_digest, fresh_digest
-from runners.environment import library_versions, machine
+from runners.environment import library_versions, machine, usable_cores
 from runners.prepare.data import roles_of, split_rows
 from runners.prepare.shelf import model_folder
 from runners.settings import load_object
@@ -20,6 +20,7 @@ from runners.train.config import SftSettings
 from runners.train.expansion import expand_body
 from runners.train.templates import template_named
 from runners.train.validation import ROLE, validation_rows
+from runners.train.world_size import crowded
 from verifiers.data.hand_out import HandedOut, hand_out
 from verifiers.data.identity import rows_bytes
 
@@ -308,11 +309,12 @@ def _body(
             "processor": here.processor,
             "accelerator": None,
             "threads": settings.threads,
+            "processes": settings.processes,
         },
         "seeds": {"training": settings.seed},
         "budget_updates": settings.steps,
         "budget_datums": figures["datums"],
         "start": "fresh",
         "rows": figures["rows"],
-        "warnings": planned_rows.warnings_of(figures),
+        "warnings": [*planned_rows.warnings_of(figures), *crowded(settings, usable_cores())],
     }

@@ -20,6 +20,7 @@ from runners.train.planned_rows import template_job
 from runners.train.plans import code_digests, training_rows, write_rows
 from runners.train.status import claims
 from runners.train.supervisor import planned_job, promised, start_job
+from runners.train.world_size import processes_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -170,10 +171,14 @@ def _execute(
             tell(event["step"])
         return {}
 
-    settings = plan.body["settings"]
     log = place / "child.log"
     done = run_child(
-        CHILD, _job(ledger, plan, path, shelf, place), answer, log, threads=settings["threads"]
+        CHILD,
+        _job(ledger, plan, path, shelf, place),
+        answer,
+        log,
+        threads=plan.body["settings"]["threads"],
+        processes=processes_of(plan),
     )
     if done.outcome != "completed":
         detail = f"{done.code}: {done.message}" if done.code else done.outcome

@@ -8,6 +8,8 @@ rows became when they were planned), either may be null, `output` (an empty fold
 `Start`), `validation` (rows like `rows`, or null), and what the plan says of this machine's libraries: `library_settings`,
 `trained`, `accelerator`; see `runners.train.expansion`. With `batches` (the rows of each step from the start on, by digest) those are fed instead of the plan's own.
 Events: `start`, `restored` where a state was put back, then per step `batch`, `update`, sometimes `checkpoint`, then `end`.
+With `processes` above 1 each of them runs all of this on its share of the rows, and they speak as one
+(`runners.train.shared_channel`).
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from ledger.errors import EvidenceError
 from runners.protocol import Channel, serve
+from runners.train.shared_channel import claim, ranks_of
 
 if TYPE_CHECKING:
     from runners.train.config import SftSettings
@@ -51,7 +54,7 @@ class Start:
 
 def main() -> int:
     """Serve one job; the exit code is 0 unless it failed."""
-    return serve(train)
+    return serve(train, claim)
 
 
 def train(channel: Channel, job: dict[str, Any]) -> dict[str, Any]:
@@ -69,14 +72,18 @@ def train(channel: Channel, job: dict[str, Any]) -> dict[str, Any]:
     from runners.train.config import SftSettings
     from runners.train.preflight import check_encoding, encode_rows, given_template, read_rows
     from runners.train.tokens import load_tokenizer
+    from runners.train.world_size import check_size
 
     settings = SftSettings.from_values(job["settings"])
+    ranks = ranks_of(channel)
+    check_size(settings, ranks.size)
     until, start = int(job["until"]), Start.of(job)
     tokenizer = load_tokenizer(Path(job["model"]["path"]), given_template(job))
     encoded = encode_rows(tokenizer, read_rows(Path(job["rows"])), settings.max_length)
     check_encoding(encoded, job.get("encoding"))
     seed_everything(settings.seed, settings.threads, settings.matmul)
     trainer = build(channel, job, settings, encoded, tokenizer)
+    ranks.seed_apart(settings.seed)
     channel.ask("start", **start_fields(trainer, encoded, settings))
     done = start.step
     if done < until:
@@ -103,13 +110,14 @@ def build(
 
     from runners.train.evaluation import validation_of
     from runners.train.expansion import check_expansion
+    from runners.train.order import share
     from runners.train.trainer import Collator, LedgerSFTTrainer, Origin
 
     start = Start.of(job)
     given = arguments(job, settings)
     check_expansion(given, job, settings)
     collator = Collator(int(tokenizer.pad_token_id))
-    order = reading_order(job, settings, encoded)
+    order = share(reading_order(job, settings, encoded), settings, ranks_of(channel).rank)
     data = Dataset.from_dict(
         {
             "input_ids": [list(encoded.rows[position].ids) for position in order],
@@ -141,9 +149,9 @@ def reading_order(job: dict[str, Any], settings: SftSettings, encoded: Encoded) 
     Raises:
         EvidenceError: `BATCH_ROWS`, a recorded batch has a row that the run does not have, or another number of them.
     """
-    from runners.train.order import micro_batches
+    from runners.train.order import micro_batches, rows_of_step
 
-    per_step = settings.accumulation * settings.batch_size
+    per_step = rows_of_step(settings)
     if "batches" not in job:
         whole = [row for batch in micro_batches(encoded.rows, settings) for row in batch]
         return whole[Start.of(job).step * per_step :] or whole[-per_step:]
@@ -265,7 +273,7 @@ def arguments(job: dict[str, Any], settings: SftSettings) -> Any:
         packing=False,
         bf16=False,
         gradient_checkpointing=settings.gradient_checkpointing,
-        use_cpu=job.get("accelerator") is None,
+        use_cpu=settings.processes > 1 or job.get("accelerator") is None,
         logging_steps=1,
         logging_nan_inf_filter=False,
         save_strategy="no",

@@ -18,6 +18,7 @@ from runners.train.child_events import (
     row_counts,
     rows_read,
 )
+from runners.train.world_size import check_child, processes_of
 from verifiers.learning.learner_state import parts_of_folder
 from verifiers.replay.learning import batch_digest
 
@@ -108,6 +109,7 @@ class Supervised:
         return {"id": record.id} if record is not None else {}
 
     def _start(self, event: Event) -> None:
+        check_child(self.plan, event.get("processes", 1))
         self.rows = row_counts(event)
         self.tell("start", event)
 
@@ -166,7 +168,7 @@ class Supervised:
                 "before": {"scheme": "tensors", "value": event["before"]},
                 "after": {"scheme": "tensors", "value": event["after"]},
                 "figures": event["figures"],
-                "ranks": [],
+                "ranks": event.get("ranks", []),
                 "provider": {},
             },
             refs,
@@ -182,7 +184,7 @@ class Supervised:
         folder = checkpoint_folder(event, self.output)
         check_folder(self.ledger, self.plan, folder, self.last_update)
         entries = inventory(folder)
-        parts = parts_of_folder(folder, event["step"])
+        parts = parts_of_folder(folder, event["step"], processes_of(self.plan))
         files = [self._keep(folder, item.path) for item in entries]
         self.checkpoint = self.ledger.append(
             "checkpoint.published",

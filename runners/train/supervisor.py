@@ -7,6 +7,7 @@ resuming differ in their first record and in where the child begins; everything 
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ from runners.train.processes import start_token, this_process
 from runners.train.recovery import recover
 from runners.train.supervised import NOT_ESTABLISHED, Supervised
 from runners.train.validation import validation_rows
+from runners.train.world_size import check_surroundings, processes_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,7 +68,7 @@ def launch_sft(
             boundary, as after a Ctrl-C.
 
     Raises:
-        UsageError: `PLAN_STALE`, `PLAN_LAUNCHED`, or what the rules refuse; the run is then not launched.
+        UsageError: `PLAN_STALE`, `WORLD_SIZE`, `PLAN_LAUNCHED`, or what the rules refuse; the run is then not launched.
         LedgerError: a record of the run could not be written; `run.ended` says so where that still can be.
         OSError: the machine refused a file; `run.ended` says so too.
         KeyboardInterrupt: the second Ctrl-C.
@@ -98,7 +100,7 @@ def resume_sft(
         stop_requested: see `launch_sft`.
 
     Raises:
-        UsageError: `PLAN_STALE`, `RUN_STILL_OPEN`, `STATE_INCOMPLETE`, or what else the rules refuse; nothing is then begun.
+        UsageError: `PLAN_STALE`, `WORLD_SIZE`, `RUN_STILL_OPEN`, `STATE_INCOMPLETE`, or what else the rules refuse; nothing is then begun.
         EvidenceError: `BLOB_MISSING` or `BLOB_WRONG`, the checkpoint's bytes are not what its record says; the same.
         LedgerError: see `launch_sft`.
         OSError: see `launch_sft`.
@@ -145,6 +147,7 @@ def _parent(ledger: Ledger, plan: Record) -> Record | None:
 
 
 def _material(ledger: Ledger, plan: Record, shelf: Path, origin: Record | None) -> Material:
+    check_surroundings(plan, os.environ)
     check_fresh(plan)
     if origin is not None:
         for item in origin.body["files"]:
@@ -190,7 +193,13 @@ def _attempt(attempt: Attempt) -> RunResult:
         job = _job(attempt.ledger, material, place, supervised)
         threads = material.plan.body["settings"]["threads"]
         ended = run_child(
-            CHILD, job, supervised.answer, log, threads=threads, stop_requested=attempt
+            CHILD,
+            job,
+            supervised.answer,
+            log,
+            threads=threads,
+            processes=processes_of(material.plan),
+            stop_requested=attempt,
         )
     except (EvidenceError, UsageError) as error:
         attempt.end(supervised, "failed", "refused", f"{error.code}: {error.message}")

@@ -15,10 +15,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.utils.data import DataLoader
 from transformers import TrainerCallback
 from trl.trainer.sft_trainer import SFTTrainer
 
@@ -37,11 +39,12 @@ from runners.train.learner import (
 from runners.train.loss import STEP, LabelledLoss, labelled_loss
 from runners.train.order import sampler_position
 from runners.train.precision import computing
+from runners.train.shared_channel import ranks_of
 from runners.train.tokens import IGNORED
 from runners.train.trained import core, live_state, save_trained
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from transformers import TrainerControl, TrainerState, TrainingArguments
 
@@ -120,10 +123,11 @@ class LedgerSFTTrainer(SFTTrainer):
         **options: Any,
     ) -> None:
         if origin is not None:
-            check_complete(origin.folder, origin.step)
+            check_complete(origin.folder, origin.step, settings.processes)
         super().__init__(**options)
         self.adapted: Any = self.model
         self.channel = channel
+        self.ranks = ranks_of(channel)
         self.rows = rows
         self.settings = settings
         self.until = until
@@ -160,9 +164,10 @@ class LedgerSFTTrainer(SFTTrainer):
     ) -> Any:
         """The mean loss over the step's labelled tokens; the library's own computation where `loss` is `stock`.
 
-        Several processes take the library's too: their gradients meet in the wrapped model's forward pass.
+        `num_items_in_batch` counts the labelled tokens of all processes, so their losses and gradients are summed. The
+        library multiplies by the number of processes instead, and averages.
         """
-        if self.settings.loss == "stock" or self.accelerator.num_processes > 1:
+        if self.settings.loss == "stock":
             with computing(self.settings, inputs["input_ids"].device):
                 return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)  # type: ignore[no-untyped-call]  # the library has no types
         lengths = inputs["attention_mask"].sum(dim=1).tolist()
@@ -176,8 +181,22 @@ class LedgerSFTTrainer(SFTTrainer):
     def training_step(self, *args: Any, **options: Any) -> torch.Tensor:
         """One micro-batch; its share of the step's loss is added up."""
         loss: torch.Tensor = super().training_step(*args, **options)  # type: ignore[no-untyped-call]  # the same
-        self.step_loss += loss.item()
+        self.step_loss += loss.item() / (self.ranks.size if self.settings.loss == "stock" else 1)
         return loss
+
+    def get_train_dataloader(self) -> DataLoader[Any]:
+        """The rows of this process in order; the library would divide among several what is divided already."""
+        if self.ranks.size == 1:
+            return super().get_train_dataloader()
+        rows: Any = self.train_dataset
+        size = self.settings.batch_size
+        return DataLoader(rows, batch_size=size, collate_fn=self.data_collator)
+
+    def _clip_grad_norm(self, model: Any) -> Any:
+        """The norm of all processes' gradient together, before it is cut; the library's loss has met in the wrapped model."""
+        if self.settings.loss != "stock":
+            self.ranks.add_gradients(self.adapted.parameters())
+        return super()._clip_grad_norm(model)  # type: ignore[no-untyped-call]  # the same
 
     def _get_grad_norm(self, model: Any, grad_norm: Any = None) -> Any:
         """The norm, checked before the optimizer sees the gradient.
@@ -215,7 +234,7 @@ class LedgerSFTTrainer(SFTTrainer):
         Raises:
             EvidenceError: `STATE_DIFFERS`, the live state is not the checkpoint's.
         """
-        restore_random(origin.folder)
+        restore_random(origin.folder, self.ranks.rank)
         digests = check_restored(origin.folder, self._state_files())
         self.channel.ask(
             "restored", step=origin.step, state=self.state_digest, mode="exact", digests=digests
@@ -233,7 +252,7 @@ class LedgerSFTTrainer(SFTTrainer):
             "floating_point_operations": int(self.state.total_flos),
         }
         sampler = sampler_position(step, len(self.rows), self.settings)
-        return state_files(self._learner(), sampler, counters)
+        return state_files(self._learner(), sampler, counters, self.ranks)
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         """Write the trained tensors and the learner's state, and nothing that would have to be unpickled."""
@@ -241,12 +260,14 @@ class LedgerSFTTrainer(SFTTrainer):
         self.store_flos()
         step = self.state.global_step
         folder = Path(str(self.args.output_dir)) / f"checkpoint-{step:06d}"
-        write_checkpoint(folder, self._save_files, self.state_digest)
+        files = self._state_files()
+        if self.ranks.first:
+            write_checkpoint(folder, partial(self._save_files, files), self.state_digest)
         self.channel.ask("checkpoint", step=step, path=str(folder), state=self.state_digest)
 
-    def _save_files(self, folder: Path) -> None:
+    def _save_files(self, files: Mapping[str, bytes], folder: Path) -> None:
         save_trained(self.adapted, self.base_folder, folder)
-        for name, data in self._state_files().items():
+        for name, data in files.items():
             (folder / name).write_bytes(data)
 
 

@@ -19,6 +19,7 @@ from descent import (
     resumed_superseded,
     unnamed_redo,
 )
+from several import by_two, other_hardware, ranks_of_one
 from world import DRAFTS, Draft, World, enrolment, key
 
 from ledger import canonical
@@ -706,6 +707,7 @@ REFUSALS = [
     Refusal("P7", "parent live", "plan.prepared", continued(ended=False), "RUN_STILL_OPEN"),
     Refusal("P7", "second heir", "plan.prepared", continued(heirs=1), "HEIR_EXISTS"),
     Refusal("P7", "parent complete", "plan.prepared", continued(spend=True), "BUDGET_EXCEEDED"),
+    Refusal("P9", "other hardware", "plan.prepared", other_hardware, "WORLD_SIZE"),
     # runs
     Refusal("R1", "launched before", "run.launched", launched_before, "PLAN_LAUNCHED"),
     Refusal("R1", "live twin", "run.launched", twin_prepared_before, "TWIN_UNCONFIRMED"),
@@ -800,6 +802,16 @@ REFUSALS = [
     ),
     Refusal("U7", "updates", "checkpoint.published", bodied(spent_updates=2), "COUNTERS_WRONG"),
     Refusal("U7", "datums", "checkpoint.published", bodied(spent_datums=1), "COUNTERS_WRONG"),
+    Refusal("U9", "no ranks", "update.acknowledged", by_two(), "WORLD_SIZE"),
+    Refusal("U9", "a rank missing", "update.acknowledged", by_two((0, 1)), "WORLD_SIZE"),
+    Refusal(
+        "U9", "a rank more", "update.acknowledged", by_two((0, 1), (1, 1), (2, 1)), "WORLD_SIZE"
+    ),
+    Refusal("U9", "two for one", "update.acknowledged", ranks_of_one, "WORLD_SIZE"),
+    Refusal("U9", "a rank twice", "update.acknowledged", by_two((0, 1), (0, 1)), "RANKS_WRONG"),
+    Refusal("U9", "out of order", "update.acknowledged", by_two((1, 1), (0, 1)), "RANKS_WRONG"),
+    Refusal("U9", "rank 1 drifts", "update.acknowledged", by_two((0, 1), (1, 7)), "RANKS_DISAGREE"),
+    Refusal("U9", "both drift", "update.acknowledged", by_two((0, 7), (1, 7)), "RANKS_DISAGREE"),
     # evaluation
     Refusal("E1", "judge away", "protocol.registered", unjudged, "JUDGE_MISSING"),
     Refusal("E1", "passes away", "protocol.registered", bodied(passes=[]), "JUDGE_MISSING"),
@@ -952,6 +964,7 @@ ACCEPTED = [
     ("U3 an update that follows", "update.acknowledged", "following"),
     ("U5 a reinforcement update without gradient", "update.acknowledged", "rl_zero_gradient"),
     ("U6 the superseded update redone", "update.acknowledged", "redo"),
+    ("U9 two processes that came to one state", "update.acknowledged", "two_ranks"),
     ("E1 desk cases without a judge", "protocol.registered", "desk_only"),
     ("E2 a test under its own review", "arm.transcribed", "reviewed_test"),
     ("E3 a judge that qualified", "judge.passed", "qualify"),

@@ -28,6 +28,7 @@ from descent import (
     resumed_superseded,
     step,
 )
+from several import begun_by, by_two, other_hardware, ranks
 from world import DRAFTS, Draft, World, clock_at, enrolment, key, sign_entry
 
 from ledger import canonical, seals
@@ -111,6 +112,19 @@ def heir_and_fork() -> Scenario:
     step(world, fork)
     end(world, fork)
     return Scenario(VERIFIED, "an heir and a fork of one checkpoint", rows(world))
+
+
+def two_processes() -> Scenario:
+    """A run of two processes from its launch to its end."""
+    world = World()
+    run = begun_by(world, 2)
+    for step_number in range(1, 5):
+        draft = next_update(world, run)
+        draft.body["ranks"] = ranks((0, step_number), (1, step_number))
+        world.admit(draft)
+    publish(world, run)
+    end(world, run, "completed")
+    return Scenario(VERIFIED, "each update names the state of both ranks", rows(world))
 
 
 def spoiled(expect: str, kind: str, comment: str, change: Change) -> Recipe:
@@ -521,6 +535,7 @@ VALID: dict[str, Recipe] = {
     "redone-updates": redone_updates,
     "heir-and-fork": heir_and_fork,
     "preferences": preferences,
+    "two-processes": two_processes,
     "reinforcement": good(
         "a group, a rejected group, an audited reward",
         "rollout.group",
@@ -921,6 +936,18 @@ INVALID: dict[str, Recipe] = {
         "checkpoint.published",
         "another update followed",
         lambda world, _: world.add("update.acknowledged"),
+    ),
+    "world-size": spoiled(
+        "WORLD_SIZE", "update.acknowledged", "one process where the plan has two", by_two((0, 1))
+    ),
+    "world-size-planned": spoiled(
+        "WORLD_SIZE", "plan.prepared", "settings for two, hardware for one", other_hardware
+    ),
+    "rank-twice": spoiled(
+        "RANKS_WRONG", "update.acknowledged", "rank 0 twice", by_two((0, 1), (0, 1))
+    ),
+    "ranks-disagree": spoiled(
+        "RANKS_DISAGREE", "update.acknowledged", "rank 1 came elsewhere", by_two((0, 1), (1, 7))
     ),
     # evaluation and promotion, V11
     "judge-missing": spoiled(

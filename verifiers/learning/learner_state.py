@@ -37,16 +37,24 @@ MOMENTS = ("exp_avg", "exp_avg_sq")
 STEP = "step"
 GENERATORS = {"python": ("I64", (625,)), "numpy": ("I64", (624,)), "torch": ("U8", None)}
 """Each generator's tensor: its type, and its shape where that is fixed. `cuda.N` may stand beside them."""
+POSITIONS = ("python", "numpy")
+"""The generators of which `learner.json` holds what is no tensor."""
 MAX_LEARNER_BYTES = 1 << 20
+_RANK = "rank."
 
 
-def parts_of_folder(folder: Path, step: int) -> dict[str, bool]:
+def of_rank(rank: int, name: str) -> str:
+    """A generator's name in the files: rank 0 has its own, the others are told apart by their number."""
+    return name if rank == 0 else f"{_RANK}{rank}.{name}"
+
+
+def parts_of_folder(folder: Path, step: int, processes: int = 1) -> dict[str, bool]:
     """Which parts a checkpoint folder holds; see `parts_of`.
 
     Raises:
         EvidenceError: see `parts_of`; `UNSAFE_PATH`, one of its files is a link.
     """
-    return parts_of(openers(folder), step)
+    return parts_of(openers(folder), step, processes)
 
 
 def openers(folder: Path) -> dict[str, Opener]:
@@ -71,12 +79,13 @@ def weights_file(names: Container[str]) -> str:
     return there[0]
 
 
-def parts_of(files: Mapping[str, Opener], step: int) -> dict[str, bool]:
+def parts_of(files: Mapping[str, Opener], step: int, processes: int = 1) -> dict[str, bool]:
     """Which parts of a learner's state some files hold, by the names of `PARTS`.
 
     Args:
         files: opens each file by its path within the checkpoint.
         step: the optimizer step after which they were written.
+        processes: how many processes the run has; the random generators of each must be there, and no more.
 
     Raises:
         EvidenceError: `TENSORS_INVALID`, a file of tensors cannot be read; `STATE_MALFORMED`, `learner.json` cannot, or
@@ -93,7 +102,8 @@ def parts_of(files: Mapping[str, Opener], step: int) -> dict[str, bool]:
         and _has_moments(adapter, moments)
         and _names_of_groups(learner) == sorted(adapter),
         "scheduler": _last_epoch(learner) == step,
-        "random": _has_generators(generators) and isinstance(learner.get("random"), dict),
+        "random": _has_generators(generators, processes)
+        and _has_positions(learner.get("random"), processes),
         "sampler": _counters(learner) == step and rows_read(learner) is not None,
     }
 
@@ -147,12 +157,23 @@ def _has_moments(adapter: Mapping[str, TensorEntry], moments: Mapping[str, Tenso
     return {name: entry.shape for name, entry in moments.items()} == wanted
 
 
-def _has_generators(found: Mapping[str, TensorEntry]) -> bool:
-    return all(
+def _has_generators(found: Mapping[str, TensorEntry], processes: int) -> bool:
+    wanted = {
+        of_rank(rank, name): form for rank in range(processes) for name, form in GENERATORS.items()
+    }
+    strangers = {name for name in found if name.startswith(_RANK)} - wanted.keys()
+    return not strangers and all(
         name in found
         and found[name].dtype == dtype
         and (shape is None or found[name].shape == shape)
-        for name, (dtype, shape) in GENERATORS.items()
+        for name, (dtype, shape) in wanted.items()
+    )
+
+
+def _has_positions(random: Any, processes: int) -> bool:
+    """One process may leave them out, as checkpoints of before did not name them one by one."""
+    return isinstance(random, dict) and all(
+        of_rank(rank, name) in random for rank in range(1, processes) for name in POSITIONS
     )
 
 

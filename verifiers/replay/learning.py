@@ -90,7 +90,7 @@ def checkpoint(record: Record, view: View) -> str | None:
     _weights(record, plan, view)
     _check_base(files, plan, view)
     expect("CHECKPOINT_WRONG", "state", body["state"]["value"], state)
-    _check_parts(body, files)
+    _check_parts(body, files, plan.body["hardware"].get("processes", 1))
     return None if plan.body.get("trained") else "which tensors a run trains"
 
 
@@ -173,9 +173,10 @@ def _check_base(files: Mapping[str, Opener], plan: Record, view: View) -> None:
         check_base(stream.read(MAX_CONFIG_BYTES), view.ref(plan, "model"))
 
 
-def _check_parts(body: dict[str, Any], files: Mapping[str, Opener]) -> None:
+def _check_parts(body: dict[str, Any], files: Mapping[str, Opener], processes: int) -> None:
     """The parts that the record claims are those that the bytes hold, and the sampler stands where the datums say."""
-    expect("CHECKPOINT_WRONG", "completeness", body["completeness"], parts_of(files, body["step"]))
+    parts = parts_of(files, body["step"], processes)
+    expect("CHECKPOINT_WRONG", "completeness", body["completeness"], parts)
     if body["completeness"]["sampler"]:
         read = rows_read(read_learner(files[LEARNER_FILE]))
         expect("CHECKPOINT_WRONG", "the sampler's position", read, body["spent_datums"])

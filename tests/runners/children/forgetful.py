@@ -11,7 +11,7 @@ from runners.train import sft, trainer
 
 def train(channel, job):
     """As the trainer does it, the generators left as they are."""
-    trainer.restore_random = lambda _folder: None
+    trainer.restore_random = lambda _folder, _rank: None
     trainer.check_restored = lambda folder, files: {
         name: sha256((folder / name).read_bytes()) for name in files
     }

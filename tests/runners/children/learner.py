@@ -16,6 +16,7 @@ from pathlib import Path
 from ledger.canonical import encode
 from ledger.digests import sha256
 from runners.protocol import serve
+from runners.torchrun import place_of
 from verifiers.learning.tensors import file_state_digest, read_header
 
 
@@ -215,4 +216,7 @@ def instead(channel, script, step, shapes):
 
 
 if __name__ == "__main__":
+    place = place_of(os.environ)
+    if place is not None and place.rank > 0:
+        sys.exit(0)  # one process works where several were started
     sys.exit(serve(work))

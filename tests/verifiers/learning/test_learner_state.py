@@ -64,9 +64,40 @@ def whole():
     }
 
 
-def parts(files, step=STEP):
+def parts(files, step=STEP, processes=1):
     """The parts of some files."""
-    return parts_of({name: partial(io.BytesIO, data) for name, data in files.items()}, step)
+    opened = {name: partial(io.BytesIO, data) for name, data in files.items()}
+    return parts_of(opened, step, processes)
+
+
+def of_ranks(*ranks, positions=True):
+    """The files with the random generators of these ranks beside those of rank 0."""
+    generators = {"python": ("I64", 8, [625]), "numpy": ("I64", 8, [624]), "torch": ("U8", 1, [16])}
+    more = {f"rank.{rank}.{name}": item for rank in ranks for name, item in generators.items()}
+    names = [f"rank.{rank}.{name}" for rank in ranks for name in ("python", "numpy")]
+    return {
+        **whole(),
+        "random.safetensors": tensors(**generators, **more),
+        "learner.json": learner(random={name: {} for name in names} if positions else {}),
+    }
+
+
+@pytest.mark.parametrize(
+    ("files", "processes", "there"),
+    [
+        pytest.param(of_ranks(), 1, True, id="one of one"),
+        pytest.param(of_ranks(1), 2, True, id="both of two"),
+        pytest.param(of_ranks(1, 2), 3, True, id="all of three"),
+        pytest.param(of_ranks(), 2, False, id="one of two"),
+        pytest.param(of_ranks(2), 2, False, id="another rank"),
+        pytest.param(of_ranks(1), 1, False, id="two of one"),
+        pytest.param(of_ranks(1, 2), 2, False, id="three of two"),
+        pytest.param(of_ranks(1, positions=False), 2, False, id="no positions of rank 1"),
+    ],
+)
+def test_every_process_has_its_random_state(files, processes, there):
+    """The generators of as many processes as the plan names, no fewer and no more, and nothing else depends on it."""
+    assert parts(files, processes=processes) == {**dict.fromkeys(PARTS, True), "random": there}
 
 
 def test_a_complete_checkpoint_has_every_part():
