@@ -242,7 +242,7 @@ def redone_otherwise(world: World, draft: Draft) -> None:
 
 def of_preferences(world: World, draft: Draft) -> None:
     """Make the draft the first update of a run on preferences, and take its gradient away."""
-    of = plan(world, method="dpo", settings_digest=samples.digest("preferences"))
+    of = plan(world, method="dpo")
     made = next_update(world, launch(world, of))
     draft.body = {**made.body, "gradient_norm": "0.0"}
     draft.refs = made.refs

@@ -19,7 +19,7 @@ from descent import (
     resumed_superseded,
     unnamed_redo,
 )
-from several import by_two, other_hardware, ranks_of_one
+from several import by_two, other_hardware, ranks_of_one, two_ranks  # noqa: F401 - looked up by name
 from world import DRAFTS, Draft, World, enrolment, key
 
 from ledger import canonical
