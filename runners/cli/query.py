@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ledger.query.named_queries import NamedQuery
 
 MAX_SQL_BYTES = 1 << 20
+NAME_CHARACTERS = 16
 
 
 @click.command(
@@ -204,16 +205,19 @@ def _list_queries(app: App) -> None:
                 for item in found
             ]
         },
-        render.table(
-            ("name", "parameters", "answers"),
-            [
-                (item.name, ", ".join(part.name for part in item.parameters), item.meaning)
-                for item in found
-            ],
-            limit=130,
-        ),
+        [line for item in found for line in _described(item)],
         next_step="evidence query NAME",
     )
+
+
+def _described(item: NamedQuery) -> list[str]:
+    """A question in two lines: what it answers, then what it asks for and the units of its numbers."""
+    asks = " ".join(f"--param {part.name}=ID" for part in item.parameters)
+    more = "; ".join(part for part in (asks, item.units) if part)
+    return [
+        render.Styled(f"{item.name.ljust(NAME_CHARACTERS)}{item.meaning}", bold=True),
+        render.Styled(f"{' ' * NAME_CHARACTERS}{more}", dim=True),
+    ]
 
 
 def _list_tables(app: App) -> None:
