@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 MAX_SQL_BYTES = 1 << 20
 NAME_CHARACTERS = 16
+WAITING = "waiting for the answer, in seconds:"
 
 
 @click.command(
@@ -109,7 +110,8 @@ def _answer(
 ) -> None:
     from ledger.query.ask import ask
 
-    answer = ask(app.ledger_path, sql, values, limits)
+    with app.progress(WAITING) as waited:
+        answer = ask(app.ledger_path, sql, values, limits, waited.to)
     lines: list[str] = []
     data = None
     if form == "table":
@@ -133,7 +135,8 @@ def _answer_parquet(app: App, sql: str, values: dict[str, str], limits: Limits) 
             "USAGE", "--json is an answer of its own: leave out one of the two", field="--format"
         )
     query_answer.refuse_on_terminal(terminal=sys.stdout.isatty())
-    found = ask_parquet(app.ledger_path, sql, values, limits)
+    with app.progress(WAITING) as waited:
+        found = ask_parquet(app.ledger_path, sql, values, limits, waited.to)
     _say_rows(app, query_answer.read_at(found.rows, found.as_of), found.truncated)
     app.emit({}, data=found.data, next_step="evidence verify")
 
