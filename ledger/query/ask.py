@@ -6,6 +6,8 @@ import json
 import os
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+Waiting = Callable[[int], None]
+TICK_S = 1.0
 DEFAULT_MAX_ROWS = 10_000
 DEFAULT_TIMEOUT_S = 60.0
 DEFAULT_MEMORY_BYTES = 1 << 30
@@ -88,7 +92,11 @@ USUAL = Limits()
 
 
 def ask(
-    path: Path, sql: str, parameters: Mapping[str, str] | None = None, limits: Limits = USUAL
+    path: Path,
+    sql: str,
+    parameters: Mapping[str, str] | None = None,
+    limits: Limits = USUAL,
+    waiting: Waiting | None = None,
 ) -> Answer:
     """Run one SELECT over a ledger's tables.
 
@@ -97,25 +105,36 @@ def ask(
         sql: the statement; `$name` stands for a parameter.
         parameters: their values, all text.
         limits: in rows, time and memory.
+        waiting: called each second with the seconds that went by.
 
     Raises:
         UsageError: `QUERY_REFUSED`, `QUERY_FAILED`, `QUERY_LIMITS`, `LEDGER_NOT_FOUND`.
         EvidenceError: what reading the ledger says.
     """
-    found, _ = _ask(path, sql, parameters, limits, parquet=False)
+    found, _ = _ask(path, sql, parameters, limits, waiting, parquet=False)
     return Answer(found["columns"], found["rows"], found["truncated"], AsOf(**found["as_of"]))
 
 
 def ask_parquet(
-    path: Path, sql: str, parameters: Mapping[str, str] | None = None, limits: Limits = USUAL
+    path: Path,
+    sql: str,
+    parameters: Mapping[str, str] | None = None,
+    limits: Limits = USUAL,
+    waiting: Waiting | None = None,
 ) -> ParquetAnswer:
     """Run one SELECT; the answer as a Parquet file. Arguments and errors are those of `ask`."""
-    found, data = _ask(path, sql, parameters, limits, parquet=True)
+    found, data = _ask(path, sql, parameters, limits, waiting, parquet=True)
     return ParquetAnswer(data, found["rows"], found["truncated"], AsOf(**found["as_of"]))
 
 
 def _ask(
-    path: Path, sql: str, parameters: Mapping[str, str] | None, limits: Limits, *, parquet: bool
+    path: Path,
+    sql: str,
+    parameters: Mapping[str, str] | None,
+    limits: Limits,
+    waiting: Waiting | None,
+    *,
+    parquet: bool,
 ) -> tuple[dict[str, Any], bytes]:
     request = {
         "ledger": str(path),
@@ -124,7 +143,8 @@ def _ask(
         "parquet": parquet,
         **asdict(limits),
     }
-    line, _, data = _output(json.dumps(request).encode(), limits.timeout_s).partition(b"\n")
+    output = _output(json.dumps(request).encode(), limits.timeout_s, waiting)
+    line, _, data = output.partition(b"\n")
     reply = json.loads(line)
     if "error" in reply:
         family = UsageError if reply["usage"] else EvidenceError
@@ -132,7 +152,7 @@ def _ask(
     return reply["answer"], data
 
 
-def _output(request: bytes, timeout_s: float) -> bytes:
+def _output(request: bytes, timeout_s: float, waiting: Waiting | None) -> bytes:
     """What the child wrote."""
     # -P: a module in the current folder must never be taken for one of ours
     command = [sys.executable, "-P", "-m", "ledger.query.child"]
@@ -146,7 +166,7 @@ def _output(request: bytes, timeout_s: float) -> bytes:
         start_new_session=True,  # an interrupt reaches us, and we end the child
     ) as child:
         try:
-            output, _ = child.communicate(request, timeout_s)
+            output = _communicated(child, request, timeout_s, waiting)
         except subprocess.TimeoutExpired:
             raise UsageError(
                 "QUERY_LIMITS", f"the query took longer than {timeout_s:g} s"
@@ -160,3 +180,20 @@ def _output(request: bytes, timeout_s: float) -> bytes:
             actual=f"exit status {child.returncode}",
         )
     return output
+
+
+def _communicated(
+    child: subprocess.Popen[bytes], request: bytes, timeout_s: float, waiting: Waiting | None
+) -> bytes:
+    begun = time.monotonic()
+    sent: bytes | None = request
+    while True:
+        left_s = timeout_s - (time.monotonic() - begun)
+        try:
+            return child.communicate(sent, max(min(left_s, TICK_S), 0))[0]
+        except subprocess.TimeoutExpired:
+            sent = None  # what is left of it is sent all the same
+            if left_s <= TICK_S:
+                raise
+            if waiting is not None:
+                waiting(int(time.monotonic() - begun))

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from ledger.query.named_queries import NamedQuery
 
 MAX_SQL_BYTES = 1 << 20
+NAME_CHARACTERS = 16
+WAITING = "waiting for the answer, in seconds:"
 
 
 @click.command(
@@ -108,7 +110,8 @@ def _answer(
 ) -> None:
     from ledger.query.ask import ask
 
-    answer = ask(app.ledger_path, sql, values, limits)
+    with app.progress(WAITING) as waited:
+        answer = ask(app.ledger_path, sql, values, limits, waited.to)
     lines: list[str] = []
     data = None
     if form == "table":
@@ -132,7 +135,8 @@ def _answer_parquet(app: App, sql: str, values: dict[str, str], limits: Limits) 
             "USAGE", "--json is an answer of its own: leave out one of the two", field="--format"
         )
     query_answer.refuse_on_terminal(terminal=sys.stdout.isatty())
-    found = ask_parquet(app.ledger_path, sql, values, limits)
+    with app.progress(WAITING) as waited:
+        found = ask_parquet(app.ledger_path, sql, values, limits, waited.to)
     _say_rows(app, query_answer.read_at(found.rows, found.as_of), found.truncated)
     app.emit({}, data=found.data, next_step="evidence verify")
 
@@ -204,16 +208,19 @@ def _list_queries(app: App) -> None:
                 for item in found
             ]
         },
-        render.table(
-            ("name", "parameters", "answers"),
-            [
-                (item.name, ", ".join(part.name for part in item.parameters), item.meaning)
-                for item in found
-            ],
-            limit=130,
-        ),
+        [line for item in found for line in _described(item)],
         next_step="evidence query NAME",
     )
+
+
+def _described(item: NamedQuery) -> list[str]:
+    """A question in two lines: what it answers, then what it asks for and the units of its numbers."""
+    asks = " ".join(f"--param {part.name}=ID" for part in item.parameters)
+    more = "; ".join(part for part in (asks, item.units) if part)
+    return [
+        render.Styled(f"{item.name.ljust(NAME_CHARACTERS)}{item.meaning}", bold=True),
+        render.Styled(f"{' ' * NAME_CHARACTERS}{more}", dim=True),
+    ]
 
 
 def _list_tables(app: App) -> None:

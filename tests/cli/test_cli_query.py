@@ -156,6 +156,13 @@ def test_there_are_named_queries_and_the_list_has_them(cli):
     assert all(item["meaning"].endswith(".") and item["units"] for item in listed.values())
 
 
+def test_the_list_for_a_person_has_units_and_parameters(cli):
+    """Each question takes two lines: what it answers, then what it asks for and in which units it answers."""
+    lines = cli("query", "--list").out.splitlines()
+    assert [line.split()[0] for line in lines[::2]] == names()
+    assert any("--param run=ID" in line and "nats" in line for line in lines[1::2])
+
+
 def test_tables_are_listed_with_their_columns(cli):
     """--tables names every table and the types of its columns."""
     tables = {item["table"]: item for item in cli.json("query", "--tables").result["tables"]}

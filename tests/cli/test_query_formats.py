@@ -11,6 +11,7 @@ import sys
 import pyarrow.parquet as pq
 import pytest
 
+from ledger.errors import UsageError
 from ledger.query.ask import Limits, ask, ask_parquet
 
 MIXED = (
@@ -145,6 +146,17 @@ def test_a_table_shows_short_ids_unless_asked(made):
     assert cells == [digits, digits, record["actor"][8:20], digits]
     assert record["id"] in made("query", sql, "--whole").out
     assert record["id"] in made("query", sql, "--format", "csv").out
+
+
+def test_whoever_waits_is_told(made):
+    """Each second of a long query is counted out, and the deadline holds all the same."""
+    endless = "WITH RECURSIVE t(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM t) SELECT max(i) FROM t"
+    seen: list[int] = []
+    with pytest.raises(UsageError) as caught:
+        ask(made.ledger, endless, None, Limits(timeout_s=3.5), seen.append)
+    assert caught.value.code == "QUERY_LIMITS"
+    assert seen == sorted(seen)
+    assert len(seen) >= 2
 
 
 def test_sql_is_read_from_stdin(made, monkeypatch):
