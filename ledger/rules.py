@@ -282,6 +282,7 @@ _ROWS = (
             "nomination": one("candidate.nominated"),
             "evaluation": some("evaluation.completed", by="evidence eval run PROTOCOL MODEL"),
             "check": any_number("check.reproduced"),
+            "policy": maybe("policy.declared", by="evidence policy declare FILE"),
         },
     ),
     Rule(

@@ -11,6 +11,7 @@ from published import SPLITS, published
 from world import World, key
 
 from ledger.book import Ledger
+from runners.assess.studies import StudySettings
 from verifiers.judgement.imported import STANDING
 from verifiers.judgement.studies import figures
 from verifiers.verify import Options, verify
@@ -144,8 +145,6 @@ def test_a_study_that_cannot_be_is_refused_by_its_field(planned, change, code, f
 
 def test_a_template_is_a_study_but_for_its_ids(cli):
     """What --template prints is read as a study's file."""
-    from runners.assess.studies import StudySettings
-
     Path("study.toml").write_text(cli("study", "register", "--template").out, encoding="utf-8")
     assert StudySettings.read(Path("study.toml")).seeds[0] == 101
     assert cli.json("study", "register").error["code"] == "USAGE"

@@ -81,10 +81,10 @@ def comparison_of(baseline: Record, evaluations: Sequence[Record], view: View) -
         UsageError: `PAIRING_BROKEN`, `NOTHING_TO_COMPARE`.
     """
     protocol = view.ref(baseline, "protocol")
-    arms = [_arm(item, view) for item in evaluations]
-    qualified = all(_judge_qualified(item, view) for item in (baseline, *evaluations))
+    arms = [arm_of(item, view) for item in evaluations]
+    qualified = all(judge_qualified(item, view) for item in (baseline, *evaluations))
     return derive_comparison(
-        _arm(baseline, view),
+        arm_of(baseline, view),
         arms,
         judge_qualified=qualified,
         baselines=baselines_of(_cases(protocol, view), arms[0].lines),
@@ -134,7 +134,7 @@ def promotion_of(
     gate = None
     if seeds:
         qualified = all(
-            _judge_qualified(view.ref(record, "baseline"), view) for record in comparisons
+            judge_qualified(view.ref(record, "baseline"), view) for record in comparisons
         )
         gate = decide_gates(Evidence(seeds, qualified), limits(floors), generator(GATE_SEED))
     evidence = PromotionEvidence(
@@ -161,16 +161,17 @@ def _seed_evidence(checkpoint: Record, record: Record, view: View) -> list[SeedE
                 seed=plan.body["seeds"]["training"],
                 checkpoint=checkpoint.body["tree"],
                 traced=True,
-                baseline=_arm(baseline, view).lines,
-                candidate=_arm(evaluation, view).lines,
+                baseline=arm_of(baseline, view).lines,
+                candidate=arm_of(evaluation, view).lines,
                 settings=(settings, settings),
-                metadata=_metadata(protocol, plan, view),
+                metadata=metadata_of(protocol, plan, view),
             )
         )
     return found
 
 
-def _metadata(protocol: Record, plan: Record, view: View) -> dict[str, str]:
+def metadata_of(protocol: Record, plan: Record, view: View) -> dict[str, str]:
+    """What a gate demands to be pinned, by digest: model, judge, rubric, package."""
     judge = protocol.ref("judge")
     rubric = protocol.body["rubric"]
     return {
@@ -181,7 +182,8 @@ def _metadata(protocol: Record, plan: Record, view: View) -> dict[str, str]:
     }
 
 
-def _arm(evaluation: Record, view: View) -> Arm:
+def arm_of(evaluation: Record, view: View) -> Arm:
+    """An evaluation as an arm of a comparison."""
     arm = view.ref(evaluation, "arm")
     checkpoint = arm.ref("checkpoint")
     step = view.get(checkpoint).body["step"] if checkpoint else 0
@@ -196,7 +198,8 @@ def _arm(evaluation: Record, view: View) -> Arm:
     )
 
 
-def _judge_qualified(evaluation: Record, view: View) -> bool:
+def judge_qualified(evaluation: Record, view: View) -> bool:
+    """Whether every pass behind an evaluation is by a judge that qualified; an evaluation without passes has none."""
     passes = view.refs(evaluation, "pass")
     return bool(passes) and all(item.body["qualified"] for item in passes)
 
