@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import samples
 from published import SPLITS, published
+from study_world import SEEDS, StudyWorld
 from world import World, key
 
 from ledger.book import Ledger
@@ -218,3 +219,52 @@ def test_a_table_that_cannot_be_read_is_one_error(cli, words, code, exit_code):
     Path("bad.csv").write_text("seed,case\n1,a\n")
     called = cli.json("study", "analyse", *words)
     assert (called.code, called.error["code"]) == (exit_code, code)
+
+
+def test_a_gate_is_decided_recorded_and_verified(cli, tmp_path):
+    """The whole study passes by command; what root's policy then demands more of fails, exits with 1 and is recorded."""
+    made = StudyWorld()
+    cli.ledger = tmp_path / "whole"
+    made.world.replay(cli.ledger).close()
+    key("writer").save(tmp_path / "writer.pem")
+    called = cli.json("--key", "writer.pem", "study", "decide", made.study.id)
+    assert called.code == 0
+    assert called.result["passed"]
+    report = verify(cli.ledger, Options(level="blobs", record=called.result["gate"], workers=1))
+    assert report.replayed["gate.decided"] == 1
+    assert called.result["gate"] not in [item.id for item in report.wrong]
+
+
+@pytest.mark.parametrize(
+    ("grown", "code"),
+    [
+        (["study.registered"], "NOMINATION_MISSING"),
+        (["candidate.nominated"], "REVIEW_MISSING"),
+        (["test.reviewed"], "GATE_MISSING"),
+    ],
+)
+def test_a_gate_without_its_evidence_is_refused(cli, tmp_path, grown, code):
+    """Without a nomination, a review or an evaluation under it, the error says which is missing."""
+    world = World()
+    for kind in grown:
+        world.need(kind)
+    cli.ledger = tmp_path / "partial"
+    world.replay(cli.ledger).close()
+    key("writer").save(tmp_path / "writer.pem")
+    study = world.need("study.registered").id
+    called = cli.json("--key", "writer.pem", "study", "decide", study)
+    assert (called.code, called.error["code"]) == (1, code)
+
+
+def test_a_gate_that_fails_is_recorded_and_exits_with_1(cli, tmp_path):
+    """A study with a seed too few has its gate recorded, each failed line with its code."""
+    made = StudyWorld(seeds=SEEDS[1:])
+    cli.ledger = tmp_path / "short"
+    made.world.replay(cli.ledger).close()
+    key("writer").save(tmp_path / "writer.pem")
+    called = cli.json("--key", "writer.pem", "study", "decide", made.study.id)
+    assert (called.code, called.error["code"]) == (1, "GATE_FAILED")
+    codes = [line["code"] for line in called.result["gates"] if not line["passed"]]
+    assert codes == ["SEEDS_TOO_FEW", "SEEDS_NOT_AS_PLANNED", "NOT_SIGNIFICANT"]
+    with Ledger.read(cli.ledger) as ledger:
+        assert not ledger.get(called.result["gate"]).body["passed"]

@@ -7,6 +7,7 @@ from study_world import SEEDS, StudyWorld
 
 from ledger.errors import EvidenceError
 from ledger.records.promotion import GateDecided
+from verifiers.judgement.assemble import promotion_of
 from verifiers.replay import REPLAYS
 
 GATE, NOMINATION = REPLAYS["gate.decided"], REPLAYS["candidate.nominated"]
@@ -149,3 +150,17 @@ def test_a_nomination_rests_on_validation(tmp_path) -> None:
     with pytest.raises(EvidenceError) as caught:
         NOMINATION(record, made.view(tmp_path / "blobs"))
     assert (caught.value.code, caught.value.actual) == ("NOMINATION_WRONG", "test")
+
+
+def test_a_refusal_knows_the_study_of_the_plan(tmp_path) -> None:
+    """A checkpoint whose plan names a study is not refused for want of one, but for what is missing after it."""
+    made = StudyWorld()
+    view = made.view(tmp_path / "blobs")
+    policy = made.world.need("policy.declared").body
+    first = made.checkpoints[0]
+    decision = promotion_of(first, policy, [made.comparison], first.body["tree"], view)
+    codes = {reason.code for reason in decision.reasons}
+    assert "STUDY_MISSING" not in codes
+    assert {"NOMINATION_MISSING", "GATE_MISSING"} & codes
+    lines = {line.name: line.threshold for line in decision.gates}
+    assert lines["planned_seeds"] == ", ".join(map(str, SEEDS))

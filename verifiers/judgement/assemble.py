@@ -127,20 +127,23 @@ def promotion_of(
     """Whether a checkpoint may be promoted on what the ledger holds: a decision with every reason.
 
     The gate is decided on the comparisons that are named, one training seed for each run, so that a
-    refusal says by how far each line was missed.
+    refusal says by how far each line was missed. The study is the one that the run's plan names.
     """
     floors = policy or DEFAULT_POLICY
+    named = view.ref(view.ref(checkpoint, "run"), "plan").ref("study")
+    study = view.get(named).body if named else None
     seeds = [item for record in comparisons for item in _seed_evidence(checkpoint, record, view)]
     gate = None
     if seeds:
         qualified = all(
             judge_qualified(view.ref(record, "baseline"), view) for record in comparisons
         )
-        gate = decide_gates(Evidence(seeds, qualified), limits(floors), generator(GATE_SEED))
+        gate = decide_gates(Evidence(seeds, qualified), limits(floors, study), generator(GATE_SEED))
     evidence = PromotionEvidence(
         checkpoint=checkpoint.id,
+        study=study,
         gate=gate,
-        tree=None if checkpoint.body["hosted"] else checkpoint.body["tree"],
+        tree=None if checkpoint.body.get("hosted") else checkpoint.body["tree"],
         tree_found=tree_found,
     )
     return decide_promotion(floors, evidence)

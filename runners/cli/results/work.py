@@ -208,6 +208,15 @@ class StudyRegister(OpenResult):
     reasons: list[dict[str, str]]
 
 
+class StudyDecide(OpenResult):
+    """`evidence study decide`: every line of the gate."""
+
+    gate: Id
+    study: Id
+    passed: bool
+    gates: list[dict[str, Any]]
+
+
 class Bootstrap(OpenResult):
     """A percentile interval of the mean gain."""
 
@@ -269,6 +278,7 @@ RESULTS: dict[str, type[Result]] = {
     "plan sft": Plan,
     "promote": Promote,
     "study analyse": StudyAnalyse,
+    "study decide": StudyDecide,
     "study register": StudyRegister,
     "run launch": Run,
     "run list": RunList,
