@@ -656,7 +656,7 @@ CODES: dict[str, Code] = {
     ),
     "NOMINATION_MISSING": Code(
         "no nomination names a checkpoint for each seed",
-        "nominate one checkpoint a seed; this version has no command for it yet",
+        "nominate one checkpoint a seed: evidence nominate STUDY COMPARISON",
     ),
     "NOT_NOMINATED": Code(
         "the checkpoint is not the one that the nomination names for promotion",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,7 @@ class StudyWorld:
     role: str = "test"
     seeds: tuple[int, ...] = SEEDS
     second_run: bool = False
+    eligible: tuple[bool, ...] = (True,)
     world: World = field(default_factory=World)
     checkpoints: list[Record] = field(default_factory=list)
     checks: list[Record] = field(default_factory=list)
@@ -142,7 +144,14 @@ class StudyWorld:
         entry = samples.body("comparison.made")["candidates"][0]
         return self.admit(
             "comparison.made",
-            {"candidates": [{**entry, "evaluation": item.id} for item in found]},
+            {
+                "candidates": [
+                    {**entry, "evaluation": item.id, "eligible": fine}
+                    for item, fine in zip_longest(
+                        found, self.eligible[: len(found)], fillvalue=self.eligible[0]
+                    )
+                ]
+            },
             {"baseline": baseline.id, "evaluation": [item.id for item in found]},
         )
 

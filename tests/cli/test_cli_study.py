@@ -268,3 +268,40 @@ def test_a_gate_that_fails_is_recorded_and_exits_with_1(cli, tmp_path):
     assert codes == ["SEEDS_TOO_FEW", "SEEDS_NOT_AS_PLANNED", "NOT_SIGNIFICANT"]
     with Ledger.read(cli.ledger) as ledger:
         assert not ledger.get(called.result["gate"]).body["passed"]
+
+
+def nominates(cli, made, folder, comparison=None):
+    """Nominate by a comparison of a study's world."""
+    cli.ledger = folder / "whole"
+    made.world.replay(cli.ledger).close()
+    for name in ("writer", "promoter"):
+        key(name).save(folder / f"{name}.pem")
+    words = (made.study.id, (comparison or made.comparison).id, "--why", "best on validation")
+    return cli.json("--key", "writer.pem", "nominate", *words, "--promote-key", "promoter.pem")
+
+
+def test_each_seed_is_nominated_by_its_first_in_the_ranking(cli, tmp_path):
+    """One checkpoint a planned seed, the best that is eligible to be promoted, under the promoter's statement."""
+    made = StudyWorld(eligible=(False, True))
+    found = nominates(cli, made, tmp_path).result
+    wanted = {str(seed): item.id for seed, item in zip(made.seeds, made.checkpoints, strict=True)}
+    assert found["checkpoints"] == wanted
+    assert found["chosen"] == made.checkpoints[1].id
+    assert found["not_eligible"] == [SEEDS[0], *SEEDS[2:]]
+    options = Options(level="blobs", record=found["nomination"], workers=1)
+    report = verify(cli.ledger, options)
+    assert report.replayed["candidate.nominated"] == 1
+    assert found["nomination"] not in [item.id for item in report.wrong]
+
+
+@pytest.mark.parametrize(
+    ("made", "code"),
+    [
+        (lambda: StudyWorld(seeds=SEEDS[1:]), "SEEDS_NOT_AS_PLANNED"),
+        (lambda: StudyWorld(eligible=(False,)), "NOMINATION_OTHER"),
+    ],
+)
+def test_a_nomination_drops_no_seed_and_needs_one_that_is_eligible(cli, tmp_path, made, code):
+    """A planned seed without a checkpoint, or none that keeps its guards, is refused; nothing is recorded."""
+    called = nominates(cli, made(), tmp_path)
+    assert (called.code, called.error["code"]) == (1, code)

@@ -138,7 +138,7 @@ def _bytes_are_there(checkpoint: Record, view: View) -> bool:
         FileEntry(item["path"], len(view.blobs.read(item["digest"])), item["digest"])
         for item in checkpoint.body["files"]
     ]
-    return tree_digest(files) == checkpoint.body["tree"]
+    return bool(tree_digest(files) == checkpoint.body["tree"])
 
 
 def _run_again(

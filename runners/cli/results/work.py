@@ -199,6 +199,15 @@ class EvalCompare(OpenResult):
     descriptive: bool
 
 
+class Nominate(OpenResult):
+    """`evidence nominate`: a checkpoint for each seed, and the one to be promoted."""
+
+    nomination: Id
+    chosen: Id
+    checkpoints: dict[str, Id]
+    not_eligible: list[Number]
+
+
 class StudyRegister(OpenResult):
     """`evidence study register`: what can be attained; `study` is null with `--check` and `--template`."""
 
@@ -276,6 +285,7 @@ RESULTS: dict[str, type[Result]] = {
     "model add": ModelAdd,
     "model catalog": ModelCatalog,
     "plan sft": Plan,
+    "nominate": Nominate,
     "promote": Promote,
     "study analyse": StudyAnalyse,
     "study decide": StudyDecide,
