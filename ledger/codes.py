@@ -650,6 +650,14 @@ CODES: dict[str, Code] = {
         "a study's figures are not what its design gives",
         "register it again: evidence study register FILE",
     ),
+    "NOMINATION_WRONG": Code(
+        "a nomination is not one compared checkpoint a seed of its study",
+        "compare the study's checkpoints on validation: evidence eval compare BASELINE EVALUATION",
+    ),
+    "GATE_UNFOUNDED": Code(
+        "a gate's lines are not what its evidence gives",
+        "decide it again: evidence study decide STUDY",
+    ),
     "STUDY_OTHER": Code(
         "a plan is not of the study that it names: another seed, split or setting",
         "plan with the study's settings and one of its seeds: evidence show STUDY",
@@ -716,7 +724,7 @@ CODES: dict[str, Code] = {
     ),
     "NOMINATION_MISSING": Code(
         "no nomination names a checkpoint for each seed",
-        "nominate one checkpoint a seed; this version has no command for it yet",
+        "nominate one checkpoint a seed: evidence nominate STUDY COMPARISON",
     ),
     "NOT_NOMINATED": Code(
         "the checkpoint is not the one that the nomination names for promotion",
@@ -727,7 +735,7 @@ CODES: dict[str, Code] = {
         "a reviewer signs the test protocol; this version has no command for it yet",
     ),
     "GATE_MISSING": Code(
-        "no gate was decided", "decide the study's gate; this version has no command for it yet"
+        "no gate was decided", "decide the study's gate: evidence study decide STUDY"
     ),
     "APPROVAL_MISSING": Code(
         "fewer reviewers approved than the policy demands",

@@ -259,7 +259,7 @@ _ROWS = (
         "test.reviewed",
         ANY,
         {
-            "nomination": one("candidate.nominated"),
+            "nomination": one("candidate.nominated", by="evidence nominate STUDY COMPARISON"),
             "protocol": one("protocol.registered", by="evidence eval register CONFIG"),
         },
         statement="review",
@@ -279,16 +279,17 @@ _ROWS = (
         ("judge",),
         {
             "study": one("study.registered", by="evidence study register FILE"),
-            "nomination": one("candidate.nominated"),
+            "nomination": one("candidate.nominated", by="evidence nominate STUDY COMPARISON"),
             "evaluation": some("evaluation.completed", by="evidence eval run PROTOCOL MODEL"),
             "check": any_number("check.reproduced"),
+            "policy": maybe("policy.declared", by="evidence policy declare FILE"),
         },
     ),
     Rule(
         "promotion.approved",
         ANY,
         {
-            "gate": one("gate.decided"),
+            "gate": one("gate.decided", by="evidence study decide STUDY"),
             "checkpoint": one(_CHECKPOINT, by="evidence run launch PLAN"),
         },
         statement="review",
@@ -297,8 +298,8 @@ _ROWS = (
         "promotion.granted",
         ANY,
         {
-            "gate": one("gate.decided"),
-            "nomination": one("candidate.nominated"),
+            "gate": one("gate.decided", by="evidence study decide STUDY"),
+            "nomination": one("candidate.nominated", by="evidence nominate STUDY COMPARISON"),
             "approval": some("promotion.approved"),
             "checkpoint": one(_CHECKPOINT, by="evidence run launch PLAN"),
         },

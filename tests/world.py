@@ -548,12 +548,16 @@ def _withheld(world: World) -> Draft:
     return Draft("blob.withheld", body, {"record": source.id})
 
 
-def _refused(world: World) -> Draft:
-    """A refusal, by the policy in force where there is one."""
-    draft = plain("promotion.refused")(world)
-    if world.chain.state.policy is not None:
-        draft.refs["policy"] = world.chain.state.policy
-    return draft
+def _by_policy(kind: str) -> Callable[[World], Draft]:
+    """A refusal or a gate, by the policy in force where there is one."""
+
+    def make(world: World) -> Draft:
+        draft = plain(kind)(world)
+        if world.chain.state.policy is not None:
+            draft.refs["policy"] = world.chain.state.policy
+        return draft
+
+    return make
 
 
 DRAFTS: dict[str, Callable[[World], Draft]] = {
@@ -569,7 +573,8 @@ DRAFTS: dict[str, Callable[[World], Draft]] = {
     "run.launched": _launched,
     "run.resumed": _resumed,
     "run.ended": _ended,
-    "promotion.refused": _refused,
+    "promotion.refused": _by_policy("promotion.refused"),
+    "gate.decided": _by_policy("gate.decided"),
     "blob.withheld": _withheld,
     **{
         kind: _of_run(kind)

@@ -22,7 +22,7 @@ STEPS: dict[str, str] = {
     "V17": "datasets, splits and audits, of data and of rewards, are derived again from their rows",
     "V18": "batches read training rows, checkpoint bytes give the acknowledged state, the planned tensors, the parts",
     "V19": "outcomes, evaluations and comparisons are derived again from transcripts and raw passes",
-    "V20": "gates, refusals and the figures of studies are derived again from the evidence",
+    "V20": "studies, nominations, gates and refusals are derived again from the evidence",
 }
 
 _CODES_OF_STEP: dict[str, tuple[str, ...]] = {
@@ -85,7 +85,13 @@ _CODES_OF_STEP: dict[str, tuple[str, ...]] = {
         "COMPLETION_WRONG",
     ),
     "V19": ("EVALUATION_WRONG", "COMPARISON_WRONG"),
-    "V20": ("REFUSAL_WRONG", "STUDY_WRONG", "UNDERIVED"),
+    "V20": (
+        "REFUSAL_WRONG",
+        "STUDY_WRONG",
+        "NOMINATION_WRONG",
+        "GATE_UNFOUNDED",
+        "UNDERIVED",
+    ),
 }
 
 _STEP_OF = {code: step for step, codes in _CODES_OF_STEP.items() for code in codes}

@@ -86,13 +86,13 @@ def _enough_reviewers(context: Context, gate_id: str, checkpoint_id: str) -> Non
         )
 
 
-def _refused(context: Context) -> None:
-    """G5: a refusal names the policy in force, where one is declared."""
+def _by_policy(context: Context) -> None:
+    """G5: a refusal or a gate names the policy in force, where one is declared."""
     named = context.ref("policy")
     if (named.id if named else None) != context.state.policy:
         raise context.fail(
             "POLICY_OTHER",
-            "the refusal does not name the policy in force",
+            f"{context.record.kind} does not name the policy in force",
             field="refs.policy",
             expected=str(context.state.policy),
             actual=named.id if named else "none",
@@ -120,8 +120,8 @@ def _named(context: Context) -> list[Record]:
 
 CHECKS: dict[str, tuple[Check, ...]] = {
     "candidate.nominated": (_nominated,),
-    "gate.decided": (_gate, _unsuspected),
+    "gate.decided": (_gate, _by_policy, _unsuspected),
     "promotion.approved": (_approved, _unsuspected),
     "promotion.granted": (_granted, _unsuspected),
-    "promotion.refused": (_refused,),
+    "promotion.refused": (_by_policy,),
 }

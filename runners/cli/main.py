@@ -46,6 +46,7 @@ REGISTRY: dict[str, dict[str, tuple[str, str]]] = {
             f"{_HERE}.study:study",
             "Fix what would count, before any run; read other tables",
         ),
+        "nominate": (f"{_HERE}.nominate:nominate", "Name one checkpoint a seed for a study's test"),
         "promote": (f"{_HERE}.promote:promote", "Promote a checkpoint, or record why not"),
         "demo": (f"{_HERE}.demo:demo", "Do the whole job on real input"),
     },

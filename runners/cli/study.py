@@ -116,6 +116,41 @@ def _lines(record: Record | None, drafted: Drafted) -> list[str]:
     ]
 
 
+@study.command(example="evidence study decide 4f2a81")
+@click.argument("study_id", metavar="STUDY")
+@pass_app
+def decide(app: App, study_id: str) -> None:
+    """Decide the gate of a study's newest nomination, and record every line.
+
+    The evaluations are those under the test that a reviewer signed for the nomination. Exits with 1 where the gate does
+    not pass; the record is made all the same. It carries no authority: verification derives each line again.
+    """
+    from ledger.errors import UsageError
+    from runners.assess.decide import decide as record_gate
+
+    with app.open_ledger() as ledger:
+        found = ledger.get(study_id, "study.registered")
+        record = record_gate(ledger, found)
+    body = record.body
+    rows = [
+        (line["name"], line["value"], line["threshold"], "passed" if line["passed"] else "failed")
+        for line in body["gates"]
+    ]
+    count = sum(not line["passed"] for line in body["gates"])
+    app.emit(
+        {"gate": record.id, "study": found.id, "passed": body["passed"], "gates": body["gates"]},
+        [
+            *render.fields([("gate", render.short(record.id))]),
+            "",
+            *render.table(("gate", "value", "threshold", "verdict"), rows),
+        ],
+        next_step=f"evidence show {render.short(record.id)}",
+        failure=None
+        if body["passed"]
+        else UsageError("GATE_FAILED", f"{count} lines of the gate failed", record=record.id),
+    )
+
+
 @study.command(
     example="evidence study analyse outcomes.csv\nevidence study analyse outcomes.csv --record --licence CC-BY-4.0"
 )

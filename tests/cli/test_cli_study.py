@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import samples
 from published import SPLITS, published
+from study_world import SEEDS, StudyWorld
 from world import World, key
 
 from ledger.book import Ledger
@@ -218,3 +219,89 @@ def test_a_table_that_cannot_be_read_is_one_error(cli, words, code, exit_code):
     Path("bad.csv").write_text("seed,case\n1,a\n")
     called = cli.json("study", "analyse", *words)
     assert (called.code, called.error["code"]) == (exit_code, code)
+
+
+def test_a_gate_is_decided_recorded_and_verified(cli, tmp_path):
+    """The whole study passes by command; what root's policy then demands more of fails, exits with 1 and is recorded."""
+    made = StudyWorld()
+    cli.ledger = tmp_path / "whole"
+    made.world.replay(cli.ledger).close()
+    key("writer").save(tmp_path / "writer.pem")
+    called = cli.json("--key", "writer.pem", "study", "decide", made.study.id)
+    assert called.code == 0
+    assert called.result["passed"]
+    report = verify(cli.ledger, Options(level="blobs", record=called.result["gate"], workers=1))
+    assert report.replayed["gate.decided"] == 1
+    assert called.result["gate"] not in [item.id for item in report.wrong]
+
+
+@pytest.mark.parametrize(
+    ("grown", "code"),
+    [
+        (["study.registered"], "NOMINATION_MISSING"),
+        (["candidate.nominated"], "REVIEW_MISSING"),
+        (["test.reviewed"], "GATE_MISSING"),
+    ],
+)
+def test_a_gate_without_its_evidence_is_refused(cli, tmp_path, grown, code):
+    """Without a nomination, a review or an evaluation under it, the error says which is missing."""
+    world = World()
+    for kind in grown:
+        world.need(kind)
+    cli.ledger = tmp_path / "partial"
+    world.replay(cli.ledger).close()
+    key("writer").save(tmp_path / "writer.pem")
+    study = world.need("study.registered").id
+    called = cli.json("--key", "writer.pem", "study", "decide", study)
+    assert (called.code, called.error["code"]) == (1, code)
+
+
+def test_a_gate_that_fails_is_recorded_and_exits_with_1(cli, tmp_path):
+    """A study with a seed too few has its gate recorded, each failed line with its code."""
+    made = StudyWorld(seeds=SEEDS[1:])
+    cli.ledger = tmp_path / "short"
+    made.world.replay(cli.ledger).close()
+    key("writer").save(tmp_path / "writer.pem")
+    called = cli.json("--key", "writer.pem", "study", "decide", made.study.id)
+    assert (called.code, called.error["code"]) == (1, "GATE_FAILED")
+    codes = [line["code"] for line in called.result["gates"] if not line["passed"]]
+    assert codes == ["SEEDS_TOO_FEW", "SEEDS_NOT_AS_PLANNED", "NOT_SIGNIFICANT"]
+    with Ledger.read(cli.ledger) as ledger:
+        assert not ledger.get(called.result["gate"]).body["passed"]
+
+
+def nominates(cli, made, folder, comparison=None):
+    """Nominate by a comparison of a study's world."""
+    cli.ledger = folder / "whole"
+    made.world.replay(cli.ledger).close()
+    for name in ("writer", "promoter"):
+        key(name).save(folder / f"{name}.pem")
+    words = (made.study.id, (comparison or made.comparison).id, "--why", "best on validation")
+    return cli.json("--key", "writer.pem", "nominate", *words, "--promote-key", "promoter.pem")
+
+
+def test_each_seed_is_nominated_by_its_first_in_the_ranking(cli, tmp_path):
+    """One checkpoint a planned seed, the best that is eligible to be promoted, under the promoter's statement."""
+    made = StudyWorld(eligible=(False, True))
+    found = nominates(cli, made, tmp_path).result
+    wanted = {str(seed): item.id for seed, item in zip(made.seeds, made.checkpoints, strict=True)}
+    assert found["checkpoints"] == wanted
+    assert found["chosen"] == made.checkpoints[1].id
+    assert found["not_eligible"] == [SEEDS[0], *SEEDS[2:]]
+    options = Options(level="blobs", record=found["nomination"], workers=1)
+    report = verify(cli.ledger, options)
+    assert report.replayed["candidate.nominated"] == 1
+    assert found["nomination"] not in [item.id for item in report.wrong]
+
+
+@pytest.mark.parametrize(
+    ("made", "code"),
+    [
+        (lambda: StudyWorld(seeds=SEEDS[1:]), "SEEDS_NOT_AS_PLANNED"),
+        (lambda: StudyWorld(eligible=(False,)), "NOMINATION_OTHER"),
+    ],
+)
+def test_a_nomination_drops_no_seed_and_needs_one_that_is_eligible(cli, tmp_path, made, code):
+    """A planned seed without a checkpoint, or none that keeps its guards, is refused; nothing is recorded."""
+    called = nominates(cli, made(), tmp_path)
+    assert (called.code, called.error["code"]) == (1, code)

@@ -218,14 +218,17 @@ def test_reader_of_a_stranger_s_ledger_needs_no_index(folder):
 
 
 def test_an_invented_gate_is_not_called_verified(folder):
-    """What decides by numbers that no step derives leaves the verdict open at level blobs, by its own code."""
+    """A gate whose lines no evidence gives is wrong at level blobs; a grant, which no step derives, stays open."""
     world = World()
-    gate = world.add("gate.decided")
+    world.need("policy.declared")
+    grant = world.add("promotion.granted")
+    gate = world.need("gate.decided")
     world.write(folder)
     assert checked(folder).verdict == "verified"  # level records says nothing of numbers
     report = checked(folder, level="blobs")
-    assert report.verdict != "verified"
-    assert ("UNDERIVED", gate.seq) in [(item.code, item.seq) for item in report.missing]
+    assert report.verdict == "wrong"
+    assert gate.seq in [item.seq for item in report.wrong]
+    assert ("UNDERIVED", grant.seq) in [(item.code, item.seq) for item in report.missing]
 
 
 @pytest.mark.parametrize("name", ["ledger.sqlite-journal", "ledger.sqlite-wal", INDEX])

@@ -81,10 +81,10 @@ def comparison_of(baseline: Record, evaluations: Sequence[Record], view: View) -
         UsageError: `PAIRING_BROKEN`, `NOTHING_TO_COMPARE`.
     """
     protocol = view.ref(baseline, "protocol")
-    arms = [_arm(item, view) for item in evaluations]
-    qualified = all(_judge_qualified(item, view) for item in (baseline, *evaluations))
+    arms = [arm_of(item, view) for item in evaluations]
+    qualified = all(judge_qualified(item, view) for item in (baseline, *evaluations))
     return derive_comparison(
-        _arm(baseline, view),
+        arm_of(baseline, view),
         arms,
         judge_qualified=qualified,
         baselines=baselines_of(_cases(protocol, view), arms[0].lines),
@@ -127,18 +127,21 @@ def promotion_of(
     """Whether a checkpoint may be promoted on what the ledger holds: a decision with every reason.
 
     The gate is decided on the comparisons that are named, one training seed for each run, so that a
-    refusal says by how far each line was missed.
+    refusal says by how far each line was missed. The study is the one that the run's plan names.
     """
     floors = policy or DEFAULT_POLICY
+    named = view.ref(view.ref(checkpoint, "run"), "plan").ref("study")
+    study = view.get(named).body if named else None
     seeds = [item for record in comparisons for item in _seed_evidence(checkpoint, record, view)]
     gate = None
     if seeds:
         qualified = all(
-            _judge_qualified(view.ref(record, "baseline"), view) for record in comparisons
+            judge_qualified(view.ref(record, "baseline"), view) for record in comparisons
         )
-        gate = decide_gates(Evidence(seeds, qualified), limits(floors), generator(GATE_SEED))
+        gate = decide_gates(Evidence(seeds, qualified), limits(floors, study), generator(GATE_SEED))
     evidence = PromotionEvidence(
         checkpoint=checkpoint.id,
+        study=study,
         gate=gate,
         tree=None if checkpoint.body.get("hosted") else checkpoint.body["tree"],
         tree_found=tree_found,
@@ -161,16 +164,17 @@ def _seed_evidence(checkpoint: Record, record: Record, view: View) -> list[SeedE
                 seed=plan.body["seeds"]["training"],
                 checkpoint=checkpoint.body["tree"],
                 traced=True,
-                baseline=_arm(baseline, view).lines,
-                candidate=_arm(evaluation, view).lines,
+                baseline=arm_of(baseline, view).lines,
+                candidate=arm_of(evaluation, view).lines,
                 settings=(settings, settings),
-                metadata=_metadata(protocol, plan, view),
+                metadata=metadata_of(protocol, plan, view),
             )
         )
     return found
 
 
-def _metadata(protocol: Record, plan: Record, view: View) -> dict[str, str]:
+def metadata_of(protocol: Record, plan: Record, view: View) -> dict[str, str]:
+    """What a gate demands to be pinned, by digest: model, judge, rubric, package."""
     judge = protocol.ref("judge")
     rubric = protocol.body["rubric"]
     return {
@@ -181,7 +185,8 @@ def _metadata(protocol: Record, plan: Record, view: View) -> dict[str, str]:
     }
 
 
-def _arm(evaluation: Record, view: View) -> Arm:
+def arm_of(evaluation: Record, view: View) -> Arm:
+    """An evaluation as an arm of a comparison."""
     arm = view.ref(evaluation, "arm")
     checkpoint = arm.ref("checkpoint")
     step = view.get(checkpoint).body["step"] if checkpoint else 0
@@ -196,7 +201,8 @@ def _arm(evaluation: Record, view: View) -> Arm:
     )
 
 
-def _judge_qualified(evaluation: Record, view: View) -> bool:
+def judge_qualified(evaluation: Record, view: View) -> bool:
+    """Whether every pass behind an evaluation is by a judge that qualified; an evaluation without passes has none."""
     passes = view.refs(evaluation, "pass")
     return bool(passes) and all(item.body["qualified"] for item in passes)
 

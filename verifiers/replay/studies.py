@@ -1,9 +1,10 @@
-"""V20: what a study says it can attain is derived again from its design."""
+"""V20: what a study says it can attain, its nomination and its gate are derived again."""
 
 from __future__ import annotations
 
 from ledger.record import Record
 from verifiers.judgement.studies import SIMULATION, figures
+from verifiers.judgement.study_gate import gate_of
 from verifiers.replay.view import Replay, View, deriving, expect
 
 
@@ -24,4 +25,54 @@ def study(record: Record, _view: View) -> str:
     return "the effect and the spread that a study assumes"
 
 
-REPLAYS: dict[str, Replay] = {"study.registered": study}
+def nomination(record: Record, view: View) -> str | None:
+    """A nomination names one checkpoint a seed, of runs of its study, each a candidate on validation.
+
+    Raises:
+        EvidenceError: `NOMINATION_WRONG`.
+    """
+    compared: set[str] = set()
+    for made in view.refs(record, "comparison"):
+        role = view.ref(view.ref(made, "baseline"), "protocol").body["role"]
+        expect("NOMINATION_WRONG", "role of the cases compared", role, "validation")
+        for evaluation in view.refs(made, "evaluation"):
+            arms = view.refs(evaluation, "arm")
+            compared |= {str(arm.ref("checkpoint")) for arm in arms}
+    checkpoints = record.ref_list("checkpoint")
+    strangers = sorted(set(checkpoints) - compared)
+    expect("NOMINATION_WRONG", "checkpoints that were not compared", strangers, [])
+    plans = [view.ref(view.ref(view.get(name), "run"), "plan") for name in checkpoints]
+    studies = [plan.ref("study") for plan in plans]
+    expect("NOMINATION_WRONG", "studies", studies, [record.ref("study")] * len(plans))
+    seeds = sorted(plan.body["seeds"]["training"] for plan in plans)
+    expect("NOMINATION_WRONG", "training seeds", seeds, sorted(set(seeds)))
+    return "why this checkpoint of a seed was nominated, and not another"
+
+
+def gate(record: Record, view: View) -> str | None:
+    """Every line of a gate, with number, threshold and verdict, is what its evidence gives.
+
+    Raises:
+        EvidenceError: `GATE_UNFOUNDED`.
+    """
+    named = record.ref("policy")
+    with deriving("GATE_UNFOUNDED"):
+        report = gate_of(
+            view.ref(record, "study"),
+            view.ref(record, "nomination"),
+            view.refs(record, "evaluation"),
+            view.refs(record, "check"),
+            view.get(named).body if named else None,
+            str(record.prev),
+            view,
+        )
+    expect("GATE_UNFOUNDED", "passed", record.body["passed"], report.passed)
+    expect("GATE_UNFOUNDED", "gates", record.body["gates"], report.body()["gates"])
+    return None
+
+
+REPLAYS: dict[str, Replay] = {
+    "study.registered": study,
+    "candidate.nominated": nomination,
+    "gate.decided": gate,
+}

@@ -235,6 +235,15 @@ class EvalCompare(OpenResult):
     descriptive: bool
 
 
+class Nominate(OpenResult):
+    """`evidence nominate`: a checkpoint for each seed, and the one to be promoted."""
+
+    nomination: Id
+    chosen: Id
+    checkpoints: dict[str, Id]
+    not_eligible: list[Number]
+
+
 class StudyRegister(OpenResult):
     """`evidence study register`: what can be attained; `study` is null with `--check` and `--template`."""
 
@@ -242,6 +251,15 @@ class StudyRegister(OpenResult):
     descriptive: bool | None
     attainable: dict[str, str]
     reasons: list[dict[str, str]]
+
+
+class StudyDecide(OpenResult):
+    """`evidence study decide`: every line of the gate."""
+
+    gate: Id
+    study: Id
+    passed: bool
+    gates: list[dict[str, Any]]
 
 
 class Bootstrap(OpenResult):
@@ -319,9 +337,11 @@ RESULTS: dict[str, type[Result]] = {
     "model add": ModelAdd,
     "model catalog": ModelCatalog,
     "plan sft": Plan,
+    "nominate": Nominate,
     "promote": Promote,
     "reward audit": RewardAudit,
     "study analyse": StudyAnalyse,
+    "study decide": StudyDecide,
     "study register": StudyRegister,
     "run launch": Run,
     "run list": RunList,

@@ -1,0 +1,164 @@
+"""The gate of a study, from records and blobs: what decides it and what a verifier derives again.
+
+A seed counts where its checkpoint is nominated, its plan names the study, its run is the only one of that seed, its
+bytes are there, and it was evaluated under a test protocol that a reviewer signed for this nomination.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ledger.digests import FileEntry, tree_digest
+from ledger.floors import DEFAULT_POLICY
+from verifiers.judgement.assemble import GATE_SEED, arm_of, judge_qualified, metadata_of
+from verifiers.judgement.gate_evidence import Evidence, SeedEvidence, limits
+from verifiers.judgement.gates import GateReport, decide_gates
+from verifiers.judgement.resampling import generator
+
+if TYPE_CHECKING:
+    from ledger.record import Record
+    from verifiers.replay.view import View
+
+
+def gate_of(
+    study: Record,
+    nomination: Record,
+    evaluations: Sequence[Record],
+    checks: Sequence[Record],
+    policy: Mapping[str, Any] | None,
+    head: str,
+    view: View,
+) -> GateReport:
+    """Every line of a study's gate.
+
+    Args:
+        study: what was registered.
+        nomination: the checkpoints that count, one a seed.
+        evaluations: the baseline's and the checkpoints', under one reviewed test protocol.
+        checks: what was run again.
+        policy: the policy in force; the defaults where None.
+        head: id of the last record before the gate; runs of the study are looked for from there back.
+        view: records and blobs.
+
+    Raises:
+        EvidenceError: `REF_NOT_FOUND`, `BLOB_MISSING`, `BLOB_WRONG`.
+    """
+    by_subject = {_subject(item, view): item for item in evaluations}
+    baseline = by_subject.get(str(study.ref("baseline")))
+    protocol = view.ref(baseline, "protocol").body if baseline else None
+    demanded = limits(policy or DEFAULT_POLICY, study.body, protocol)
+    tried = Counter(_seed(plan) for plan in plans_launched(study, head, view))
+    seeds = [
+        _evidence(
+            view.get(name), by_subject[name], baseline, study, nomination, tried, checks, view
+        )
+        for name in nomination.ref_list("checkpoint")
+        if baseline is not None and name in by_subject
+    ]
+    qualified = all(judge_qualified(item, view) for item in evaluations)
+    return decide_gates(Evidence(seeds, qualified), demanded, generator(GATE_SEED))
+
+
+def plans_launched(study: Record, head: str, view: View) -> Iterator[Record]:
+    """The plan of every run of a study: the chain is walked back from `head`, so none can be left out."""
+    at: str | None = head
+    while at is not None:
+        record = view.get(at)
+        if record.seq <= study.seq:
+            return
+        if record.kind == "run.launched":
+            plan = view.ref(record, "plan")
+            if plan.ref("study") == study.id:
+                yield plan
+        at = record.prev
+
+
+def _evidence(
+    checkpoint: Record,
+    evaluation: Record,
+    baseline: Record,
+    study: Record,
+    nomination: Record,
+    tried: Counter[int],
+    checks: Sequence[Record],
+    view: View,
+) -> SeedEvidence:
+    run = view.ref(checkpoint, "run")
+    plan = view.ref(run, "plan")
+    protocol = view.ref(evaluation, "protocol")
+    reviewed = all(_reviewed(item, nomination, view) for item in (evaluation, baseline))
+    of_study = plan.ref("study") == study.id and tried[_seed(plan)] == 1
+    updates, cases, disagreed = _run_again(run, evaluation, checks, view)
+    return SeedEvidence(
+        seed=_seed(plan),
+        checkpoint=checkpoint.body["tree"],
+        traced=of_study and reviewed and _bytes_are_there(checkpoint, view),
+        baseline=arm_of(baseline, view).lines,
+        candidate=arm_of(evaluation, view).lines,
+        settings=(_settings(baseline, view), _settings(evaluation, view)),
+        metadata=metadata_of(protocol, plan, view),
+        updates_reproduced=updates,
+        cases_reproduced=cases,
+        disagreed=disagreed,
+    )
+
+
+def _seed(plan: Record) -> int:
+    """A plan's training seed; -1, which no study plans, where it has none."""
+    return int(plan.body["seeds"].get("training", -1))
+
+
+def _subject(evaluation: Record, view: View) -> str:
+    """What was evaluated: a model or a checkpoint; more than one is nobody's evaluation."""
+    arms = view.refs(evaluation, "arm")
+    subjects = {str(arm.ref("checkpoint") or arm.ref("model")) for arm in arms}
+    return subjects.pop() if len(subjects) == 1 else ""
+
+
+def _reviewed(evaluation: Record, nomination: Record, view: View) -> bool:
+    if view.ref(evaluation, "protocol").body["role"] != "test":
+        return False
+    reviews = [arm.ref("review") for arm in view.refs(evaluation, "arm")]
+    return all(
+        name is not None and view.get(name).ref("nomination") == nomination.id for name in reviews
+    )
+
+
+def _settings(evaluation: Record, view: View) -> dict[str, str]:
+    protocol = view.ref(evaluation, "protocol")
+    return {"protocol": protocol.id, "cases": protocol.body["cases"]["digest"]}
+
+
+def _bytes_are_there(checkpoint: Record, view: View) -> bool:
+    if checkpoint.body.get("hosted") is not None:
+        return False
+    files = [
+        FileEntry(item["path"], len(view.blobs.read(item["digest"])), item["digest"])
+        for item in checkpoint.body["files"]
+    ]
+    return bool(tree_digest(files) == checkpoint.body["tree"])
+
+
+def _run_again(
+    run: Record, evaluation: Record, checks: Sequence[Record], view: View
+) -> tuple[int, int, int]:
+    """Updates and cases that were run again and agreed, each once, and how many disagreed."""
+    arms = set(evaluation.ref_list("arm"))
+    updates: set[str] = set()
+    cases: set[tuple[int, int]] = set()
+    disagreed = 0
+    for check in checks:
+        update, judged = check.ref("update"), check.ref("pass")
+        arm = check.ref("arm") or (view.get(judged).ref("arm") if judged else None)
+        mine = arm in arms or (update is not None and view.get(update).ref("run") == run.id)
+        if not mine:
+            continue
+        if not check.body["agreed"]:
+            disagreed += 1
+        elif update is not None:
+            updates.add(update)
+        else:
+            cases.add((check.body["drawn_from"], check.body["index"]))
+    return len(updates), len(cases), disagreed
