@@ -34,7 +34,7 @@ class AdoptedRun:
         weights: its model's.
 
     Raises:
-        UsageError: `PLAN_STALE`, the trainer is no longer what the plan says; what the rules refuse.
+        UsageError: `PLAN_STALE`, the trainer is no longer what the plan says.
     """
 
     def __init__(
@@ -45,28 +45,48 @@ class AdoptedRun:
         self._trainer, self._rows, self._weights = trainer, rows, weights
         self._state, self._frozen = weights.digest(), weights.frozen_digest()
         self._loss, self._norm, self._parts = 0.0, 0.0, 0
-        parent = plan.ref("parent")
-        origin = None if parent is None else ledger.get(parent)
-        body = {**this_process(), "seen": ledger.seen().model_dump()}
-        self.launch = ledger.append("run.launched", body, {"plan": plan.id})
-        decoded = (adopted_plan.NOT_DECODED,) if rows.decoded else ()
-        self._records = Supervised(
-            ledger,
-            plan,
-            self.launch,
-            origin,
-            frozenset(rows.digests),
-            ledger.path / "work" / self.launch.id[7:23] / "attempt-1" / "output",
+        self._supervised: Supervised | None = None
+
+    def begin(self) -> None:
+        """Launch the plan.
+
+        Raises:
+            UsageError: what the rules refuse.
+        """
+        body = {**this_process(), "seen": self.ledger.seen().model_dump()}
+        launch = self.ledger.append("run.launched", body, {"plan": self.plan.id})
+        self._supervised = self._supervising(launch)
+        if self._supervised.origin is not None:
+            self._tell("restored", step=0, state=self._state, mode="weights", digests={})
+
+    def _supervising(self, launch: Record) -> Supervised:
+        parent = self.plan.ref("parent")
+        decoded = (adopted_plan.NOT_DECODED,) if self._rows.decoded else ()
+        return Supervised(
+            self.ledger,
+            self.plan,
+            launch,
+            None if parent is None else self.ledger.get(parent),
+            frozenset(self._rows.digests),
+            self.ledger.path / "work" / launch.id[7:23] / "attempt-1" / "output",
             _unheard,
             not_established=(*adopted_plan.NOT_ESTABLISHED, *decoded),
         )
-        if origin is not None:
-            self._tell("restored", step=0, state=self._state, mode="weights", digests={})
+
+    @property
+    def launch(self) -> Record | None:
+        """The launch, once it is on record."""
+        return None if self._supervised is None else self._supervised.run
 
     @property
     def checkpoint(self) -> Record | None:
         """The newest checkpoint on record."""
-        return self._records.checkpoint
+        return None if self._supervised is None else self._supervised.checkpoint
+
+    @property
+    def _records(self) -> Supervised:
+        assert self._supervised is not None  # begin made it
+        return self._supervised
 
     # --- a step ----------------------------------------------------------------------------------------
 
@@ -166,6 +186,12 @@ class AdoptedRun:
         """Record that the run broke off, where that can still be recorded; the error itself is the caller's to raise."""
         detail = f"{getattr(error, 'code', type(error).__name__)}: {error}"
         try:
+            if self._supervised is None:
+                # an interruption may fall between the launch and whoever waits for it
+                launched = self.ledger.referrers(self.plan.id, "plan", "run.launched")
+                if isinstance(error, LedgerError) or not launched or not _is_ours(launched[-1]):
+                    return None
+                self._supervised = self._supervising(launched[-1])
             if isinstance(error, KeyboardInterrupt):
                 return self._records.end("stopped", None, "interrupted")
             return self._records.end("failed", _failure(error), detail)
@@ -174,11 +200,15 @@ class AdoptedRun:
             return None
 
     def _live(self) -> int:
-        state = self.ledger.state().runs.get(self.launch.id)
+        state = self.ledger.state().runs.get(self._records.run.id)
         return 0 if state is None else state.live
 
     def _tell(self, event: str, **fields: Any) -> None:
         self._records.answer({"event": event, **fields})
+
+
+def _is_ours(launch: Record) -> bool:
+    return all(launch.body[name] == value for name, value in this_process().items())
 
 
 def _failure(error: BaseException) -> str:

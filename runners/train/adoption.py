@@ -129,18 +129,20 @@ def _split(ledger: Ledger, trainer: Any, method: str, rows: AdoptedRows, wishes:
     for split in splits:
         found |= held_out_of(ledger, split)
     if wish is None:
-        found = declared_held_out(ledger) | _evaluated(trainer)
+        found = declared_held_out(ledger) | _evaluated(trainer, method)
     note = SourceNote(licence=wishes.licence, origin="the data set of a trainer")
     return adopted_split(ledger, rows, HeldOut(files, found), wishes.name, note)
 
 
-def _evaluated(trainer: Any) -> dict[str, dict[str, Any]]:
+def _evaluated(trainer: Any, method: str) -> dict[str, dict[str, Any]]:
     """The rows that the trainer evaluates on, by digest."""
     data = trainer.eval_dataset
     parts = data.values() if isinstance(data, dict) else [] if data is None else [data]
     found: dict[str, dict[str, Any]] = {}
     for part in parts:
-        rows = adopted_rows(part, trainer.processing_class, keep_held_out=True)
+        rows = adopted_rows(
+            part, trainer.processing_class, keep_held_out=True, joined=method == "reward"
+        )
         pairs = zip(rows.digests, rows.lines, strict=True)
         found |= {digest: loads(line, 64) for digest, line in pairs}
     return found

@@ -160,6 +160,7 @@ class LedgerCallback(TrainerCallback):
             work = AdoptedRun(self.ledger, self.plan, self._trainer, self._rows, weights)
             self._work = work
             try:
+                work.begin()
                 result = train()
                 work.over()
             except BaseException as error:

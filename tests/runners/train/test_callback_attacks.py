@@ -359,3 +359,38 @@ def test_early_stopping_works_beside_it(adopt, tiny_model, tmp_path):
     trainer.train()
     assert callback.ended.body["outcome"] in ("stopped", "completed")
     assert callback.ended.body["counters"]["updates"] == trainer.state.global_step
+
+
+class Torn(Exception):
+    """An interruption from outside, at the worst place."""
+
+
+def test_an_interruption_right_after_the_launch_leaves_no_open_run(
+    adopt, ledger, tiny_model, tmp_path, monkeypatch
+):
+    """The launch is durable and whoever wrote it never learns so: the run still gets its end."""
+    callback = adopt(sft(tiny_model, tmp_path))
+    append = ledger.append
+
+    def torn(kind, *more):
+        record = append(kind, *more)
+        if kind == "run.launched":
+            raise Torn
+        return record
+
+    monkeypatch.setattr(ledger, "append", torn)
+    with pytest.raises(Torn):
+        callback._trainer.train()
+    assert callback.ended.body["outcome"] == "failed"
+    assert [run.status for run in ledger.state().runs.values()] == ["ended"]
+
+
+def test_a_launch_that_is_refused_ends_nothing(adopt, ledger, tiny_model, tmp_path):
+    """A plan that another process launched is no run of this one: its end is not ours to write."""
+    callback = adopt(sft(tiny_model, tmp_path))
+    body = {"host": "other", "process": 1, "start_token": "x", "seen": ledger.seen().model_dump()}
+    ledger.append("run.launched", body, {"plan": callback.plan.id})
+    with pytest.raises(UsageError) as refusal:
+        callback._trainer.train()
+    assert refusal.value.code == "PLAN_LAUNCHED"
+    assert ledger.of_kind("run.ended") == []
