@@ -92,7 +92,8 @@ class Away:
             found = [*ledger.of_kind("run.launched"), *ledger.of_kind("run.resumed")]
         for claim in found:
             pid = claim.body["process"]
-            if start_token(pid) == claim.body["start_token"]:
+            works = start_token(pid) == claim.body["start_token"]
+            if works and pid != os.getpid():  # an attempt that was waited for was this process's
                 for child in children(pid):
                     kills(child)
                 kills(pid)

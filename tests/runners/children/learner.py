@@ -199,8 +199,8 @@ def instead(channel, script, step, shapes):
         case "die":
             os.kill(os.getpid(), signal.SIGKILL)
         case "find no room":
-            resource.setrlimit(resource.RLIMIT_FSIZE, (1, 1))
-            (Path(os.environ["HOME"]) / "too large").write_bytes(b"for it")
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16))
+            (Path(os.environ["HOME"]) / "too large").write_bytes(bytes(1 << 20))
         case "say":
             channel.ask(script["event"], **script["fields"])
         case "read a stranger":
