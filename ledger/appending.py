@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ledger import disk, highwater, restores, statements
+from ledger import highwater, restores, statements
 from ledger import record as records
 from ledger.admission import Chain
 from ledger.blobs import JSON, blobs_of
@@ -321,12 +321,8 @@ class Appending(Reading):
             self._last_snapshot = record.seq
 
     def _high_water(self) -> highwater.HighWater | None:
-        first = self.at(0)
-        if self._state_dir is None or first is None:
-            return None
         try:
-            with disk.translated(self._state_dir):
-                return highwater.read(self._state_dir, first.id)
+            return restores.mark_of(self, self._state_dir)
         except UsageError:
             return None  # it was readable when the ledger was opened; without it every signature is checked
 
@@ -348,17 +344,13 @@ class Appending(Reading):
         That is what a crash in the middle of a restore leaves, and what the other machines of a restored
         ledger find: the file is lowered here, and looked at again.
         """
-        first = self.at(0)
-        if self._state_dir is None or first is None:
-            return
         for _ in range(SETTLE_TRIES):
             # the file before the size: other processes append, and bring the file forward, in between
-            with disk.translated(self._state_dir):
-                mark = highwater.read(self._state_dir, first.id)
+            mark = restores.mark_of(self, self._state_dir)
             try:
                 highwater.standing(mark, self.size, self._root_at)
             except EvidenceError as error:
-                if error.code not in restores.ALARMS or mark is None:
+                if error.code not in restores.ALARMS or mark is None or self._state_dir is None:
                     raise
                 settled = restores.settle(self, self._state_dir, mark)
                 if settled is None:

@@ -7,21 +7,18 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
-from ledger import disk, highwater, restores, seals
+from ledger import beginnings, disk, highwater, restores, seals
 from ledger.admission import key_at
 from ledger.appending import Appending, Draft
 from ledger.clock import Clock, system_clock
 from ledger.ed25519 import PrivateKey
-from ledger.errors import EvidenceError, LedgerError, UsageError
-from ledger.reading import BLOBS
+from ledger.errors import LedgerError, UsageError
+from ledger.reading import BLOBS, DATABASE, INDEX
 from ledger.records.base import Seen
 from ledger.restores import Restored, Stating
 from ledger.store.connection import BUSY_TIMEOUT_MS
 from ledger.store.index import Index
 from ledger.store.sqlite import SqliteStore
-
-DATABASE = "ledger.sqlite"
-INDEX = "index.sqlite"
 
 
 class Ledger(Appending):
@@ -44,7 +41,7 @@ class Ledger(Appending):
         """Make a ledger: record 0 by root, then the writer's key with root's statement.
 
         Args:
-            path: an empty or missing folder.
+            path: an empty or missing folder, or one with what a beginning that was killed left: it is begun again.
             origin: the ledger's name, e.g. `example.com/support-bot`.
             root_key: signs record 0 and the writer's enrolment; not kept.
             writer_key: signs from then on.
@@ -55,13 +52,12 @@ class Ledger(Appending):
             state_dir: where the high-water file lies; None for none.
 
         Raises:
-            UsageError: `LEDGER_EXISTS`, `DISK_FULL`, `OS_REFUSED`, or what admission says of origin and roles.
+            UsageError: `LEDGER_EXISTS`; `LEDGER_BUSY`, another process begins one here; `DISK_FULL`, `OS_REFUSED`, or
+                what admission says of origin and roles.
         """
-        if path.exists() and any(path.iterdir()):
-            raise UsageError("LEDGER_EXISTS", f"{path} is not empty")
         with disk.translated(path):
             path.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with _emptied_on_failure(path):
+        with beginnings.taken(path, state_dir), _emptied_on_failure(path):
             store = SqliteStore.create(path / DATABASE)
             ledger = cls(
                 path, store, Index(path / INDEX), key=root_key, clock=clock, state_dir=state_dir
@@ -130,12 +126,7 @@ class Ledger(Appending):
         newest = self.store.newest_seal()  # before the size: others append and seal meanwhile
         size = self.size
         if newest is not None and newest[0] > size:
-            raise EvidenceError(
-                "TAIL_CUT",
-                f"a seal says the ledger had {newest[0]} records, it has {size}",
-                expected=str(newest[0]),
-                actual=str(size),
-            )
+            raise seals.tail_cut(newest[0], size)
 
     @classmethod
     def restore(

@@ -246,7 +246,19 @@ CODES: dict[str, Code] = {
     ),
     "REWARD_NOT_AUDITED": Code(
         "a reinforcement plan has no reward whose audit found no inversion",
-        "audit the reward first; this version has no command for rewards yet",
+        "audit the reward first: evidence reward audit support",
+    ),
+    "REWARD_WRONG": Code(
+        "what an audit says of a reward is not what its pairs give",
+        "do not train on it; audit the reward again: evidence reward audit support",
+    ),
+    "REWARD_INVERTED": Code(
+        "a reward gives a wrong reply as much as a right one",
+        "see the pairs that are named, and mend the reward before anything is trained on it",
+    ),
+    "REWARD_FAILED": Code(
+        "a reward could not be asked",
+        "the file must define reward(scenario, reply) that gives a number for every pair",
     ),
     "RL_DROPOUT": Code("a reinforcement plan has dropout", "set lora_dropout to 0.0"),
     "RL_REFERENCE": Code(
@@ -257,6 +269,10 @@ CODES: dict[str, Code] = {
     "PLAN_START": Code(
         "how a plan starts and its parent checkpoint do not fit",
         "give --init-from for weights, --continue to go on exactly, neither for a fresh start",
+    ),
+    "SETTINGS_DIGEST_WRONG": Code(
+        "a plan's settings digest is not that of what it says it will do",
+        "have it made: evidence plan sft CONFIG",
     ),
     "TWIN_UNCONFIRMED": Code(
         "a run of an equal plan is live, or nobody has confirmed that it is not",
@@ -291,6 +307,10 @@ CODES: dict[str, Code] = {
     "CHECKPOINT_OTHER_RUN": Code(
         "the checkpoint belongs to another run", "list them: evidence checkpoint list"
     ),
+    "RUN_UNCONFIRMED": Code(
+        "a run has no end on record, and the process that worked at it is gone or cannot be seen from here",
+        "find out what became of it and record that: evidence run reconcile RUN",
+    ),
     "RUN_ALIVE": Code("the process of a run still works", "stop it first: evidence run stop RUN"),
     "HOST_OTHER": Code(
         "a run was launched on another machine, of which nothing can be seen here",
@@ -298,6 +318,10 @@ CODES: dict[str, Code] = {
     ),
     "COUNTERS_WRONG": Code(
         "a count in the record is not what the ledger counts", "take the counts from the ledger"
+    ),
+    "COMPLETION_UNBOUND": Code(
+        "a completed run does not bind the checkpoint and the weights of its last update",
+        "publish a checkpoint after the last update, then end the run",
     ),
     "SHORT_RUN": Code(
         "a run that acknowledged fewer updates than its budget is not completed",
@@ -307,6 +331,10 @@ CODES: dict[str, Code] = {
         "the plan's budget of updates is spent", "prepare a new plan: evidence plan sft CONFIG"
     ),
     # --- learning -----------------------------------------------------------------------------
+    "LOGPROBS_WRONG": Code(
+        "log-probabilities are missing, misaligned, positive or not finite",
+        "reject the group; the sampler must give one log-probability for each token",
+    ),
     "GROUP_SIZE": Code("a group has not the planned number of members", "reject the group"),
     "STATE_BROKEN": Code(
         "a weight state does not follow from the one before",
@@ -482,11 +510,39 @@ CODES: dict[str, Code] = {
     "BATCH_ROWS": Code(
         "a batch read a row that is not a training row of its split", "train on training rows only"
     ),
+    "PLAN_WRONG": Code(
+        "what a plan says of its template or its rows is not what model, settings and split give",
+        "do not rest anything on it",
+    ),
     "EVALUATION_WRONG": Code(
         "an evaluation is not what its transcripts and passes give", "do not rest anything on it"
     ),
     "COMPARISON_WRONG": Code(
         "a comparison is not what its evaluations give", "compare again: evidence eval compare"
+    ),
+    "WEIGHTS_EMPTY": Code(
+        "a checkpoint's file of weights holds no tensor",
+        "do not use it; save with the parameters gathered, or go back to an earlier one: evidence checkpoint list",
+    ),
+    "WEIGHTS_OTHER": Code(
+        "a checkpoint's tensors are not those that its plan trains",
+        "do not use it; recover an earlier one: evidence checkpoint list",
+    ),
+    "WEIGHTS_NOT_FINITE": Code(
+        "a trained tensor holds a number that is not finite",
+        "lower learning_rate in a new plan; go back to an earlier checkpoint: evidence checkpoint list",
+    ),
+    "ADAPTER_UNTRAINED": Code(
+        "every LoRA-B matrix of an adapter is zero although updates with a positive rate were acknowledged",
+        "look whether the optimizer has the adapter's tensors; nothing was learnt",
+    ),
+    "BASE_OTHER": Code(
+        "an adapter names another base model than its plan",
+        "write the registered model's name and revision into adapter_config.json",
+    ),
+    "COMPLETION_WRONG": Code(
+        "the weights that a completed run says it leaves are not those of its last checkpoint",
+        "do not use it; recover the checkpoint: evidence checkpoint recover CHECKPOINT DIR",
     ),
     "CHECKPOINT_WRONG": Code(
         "a checkpoint's bytes do not give the state that was acknowledged", "do not use it"
@@ -568,11 +624,39 @@ CODES: dict[str, Code] = {
     ),
     "SEEDS_TOO_FEW": Code(
         "fewer training seeds than the policy demands; one seed is descriptive",
-        "train the planned seeds of a study; this version has no command for studies yet",
+        "train the planned seeds of a study: evidence study register FILE",
     ),
     "SEEDS_NOT_AS_PLANNED": Code(
         "the seeds are not exactly those of a registered study",
-        "evaluate every seed of a study; this version has no command for studies yet",
+        "evaluate every seed of the study: evidence eval run PROTOCOL CHECKPOINT",
+    ),
+    "STUDY_UNATTAINABLE": Code(
+        "a gate of the study can't be passed even by a candidate that never fails",
+        "plan what can be reached, or register it as descriptive: evidence study register FILE --underpowered",
+    ),
+    "STUDY_UNDERPOWERED": Code(
+        "the study would miss the gain that it looks for more often than the policy allows",
+        "add seeds or cases, or register it as descriptive: evidence study register FILE --underpowered",
+    ),
+    "STUDY_LAXER": Code(
+        "a study's limit is laxer than the policy's",
+        "keep the policy's floor, or be stricter: evidence study register FILE",
+    ),
+    "STUDY_SEEDS": Code(
+        "training seeds are not distinct, or their sampler streams overlap",
+        "choose seeds further apart: evidence study register FILE",
+    ),
+    "STUDY_WRONG": Code(
+        "a study's figures are not what its design gives",
+        "register it again: evidence study register FILE",
+    ),
+    "STUDY_OTHER": Code(
+        "a plan is not of the study that it names: another seed, split or setting",
+        "plan with the study's settings and one of its seeds: evidence show STUDY",
+    ),
+    "TABLE_MALFORMED": Code(
+        "a table of outcomes has a line that is no outcome, or one twice",
+        "see the columns: evidence study analyse --help",
     ),
     "IDENTITY_UNPROVEN": Code(
         "a checkpoint is not distinct, not re-hashed, or not traced to its plan and split",
@@ -588,11 +672,11 @@ CODES: dict[str, Code] = {
     ),
     "NOT_SIGNIFICANT": Code(
         "the exact sign flip over seeds does not reach the demanded level",
-        "plan a study with enough power; this version has no command for studies yet",
+        "plan a study with enough power: evidence study register FILE",
     ),
     "INTERVAL_REACHES_ZERO": Code(
         "the bootstrap interval of the gain does not lie strictly above zero",
-        "plan a study with enough power; this version has no command for studies yet",
+        "plan a study with enough power: evidence study register FILE",
     ),
     "EFFECT_TOO_SMALL": Code(
         "the mean gain is below the registered effect",
@@ -620,11 +704,11 @@ CODES: dict[str, Code] = {
     ),
     "STUDY_MISSING": Code(
         "no study was registered before the run was launched",
-        "register a study before its runs are launched; this version has no command for it yet",
+        "register a study before its runs are launched: evidence study register FILE",
     ),
     "STUDY_DESCRIPTIVE": Code(
         "the study was registered as descriptive",
-        "register a study with enough power; this version has no command for it yet",
+        "register a study with enough power: evidence study register FILE",
     ),
     "RUNS_LEFT_OUT": Code(
         "a run of the study's plans is not counted",
@@ -681,13 +765,53 @@ CODES: dict[str, Code] = {
         "a setting has a value that its type or range does not allow",
         "see the ranges: docs/reference/settings.md",
     ),
+    "PRECISION_UNSUPPORTED": Code(
+        "the hardware has no arithmetic of the precision asked for",
+        "set dtype and autocast to float32, or plan on other hardware",
+    ),
     "TEMPLATE_NOT_PREFIX": Code(
         "the chat template renders a turn differently once later turns follow it",
-        "use a template that only appends, or rows with one assistant turn",
+        "give a template that only appends, chat_template = FILE, or rows with one assistant turn",
+    ),
+    "TEMPLATE_MASK": Code(
+        "the chat template's own markers do not enclose what the assistant says, from its first token to its last word",
+        "correct the markers, or give a template without them: chat_template = FILE",
+    ),
+    "TEMPLATE_DROPS": Code(
+        "the chat template does not show something that the row says: text, tools or tool calls",
+        "give a template that shows it: chat_template = FILE, and see evidence plan sft CONFIG --check",
+    ),
+    "TEMPLATE_FAILED": Code(
+        "the chat template refuses the turns of a row, or ends in an error",
+        "give another template: chat_template = FILE, or leave such rows out of the data set",
+    ),
+    "TEMPLATE_UNSTABLE": Code(
+        "the chat template renders the same row differently another time: it asks for the date, or draws at random",
+        "name the day that it is told, template_date = DAY, or give another template, chat_template = FILE",
+    ),
+    "TEMPLATE_UNBOUNDED": Code(
+        "the chat template did not come to an end with a row within its time and memory",
+        "give another template: chat_template = FILE",
+    ),
+    "TEMPLATE_MISSING": Code(
+        "the model has no chat template, or several and none that is the only one",
+        "give one in the configuration: chat_template = FILE",
+    ),
+    "TEMPLATE_INVALID": Code(
+        "the chat template is too large, not UTF-8 or cannot be read as a template",
+        "give another template: chat_template = FILE",
+    ),
+    "TEMPLATE_OTHER": Code(
+        "a checkpoint is put to prompts of another chat template than it was trained with",
+        "register a protocol with the template and the day of its plan: evidence eval register CONFIG",
+    ),
+    "ENCODING_DIFFERS": Code(
+        "the rows give other tokens or labels than when the run was planned",
+        "prepare a new plan: evidence plan sft CONFIG",
     ),
     "ROW_UNTRAINABLE": Code(
         "no row has a token that the loss would count",
-        "raise max_length or shorten the prompts, then run evidence plan sft --check",
+        "raise max_length or shorten the prompts, then run evidence plan sft CONFIG --check",
     ),
     "CHILD_PROTOCOL": Code(
         "a child process wrote something that is not a message of its protocol",
@@ -810,6 +934,10 @@ CODES: dict[str, Code] = {
     "POLICY_OTHER": Code(
         "a refusal does not name the policy that is in force",
         "weigh it again: evidence promote CHECKPOINT",
+    ),
+    "ADOPTION_REFUSED": Code(
+        "a trainer, its data or what became of them cannot be put on record by its callback",
+        "see what can be adopted: docs/own-script.md",
     ),
     "PLAN_STALE": Code(
         "the code or the libraries are no longer those that the plan names",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ledger import record as records
 from ledger.blobs import BlobStore
@@ -15,6 +16,11 @@ from ledger.rules import makers
 from ledger.store.index import Index
 from ledger.store.sqlite import SqliteStore
 
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+DATABASE = "ledger.sqlite"
+INDEX = "index.sqlite"
 BLOBS = "blobs"
 CACHE_RECORDS = 2048
 
@@ -136,6 +142,23 @@ class Reading:
     def seals(self) -> list[tuple[int, bytes]]:
         """(size, note) of every seal kept."""
         return list(self.store.seals())
+
+    def duckdb(self, *tables: str) -> DuckDBPyConnection:
+        """The ledger's tables in a DuckDB of one's own, as they are now; see docs/reference/queries.md.
+
+        Its answers come as pandas (`.df()`), Arrow (`.to_arrow_table()`) or Polars (`.pl()`); the table `as_of`
+        says at which size and root the ledger was read.
+
+        Args:
+            tables: which tables, to read less; all where none is named.
+
+        Raises:
+            UsageError: `QUERY_FAILED`, there is no such table.
+            EvidenceError: a row is no record.
+        """
+        from ledger.query.notebook import duckdb_of  # noqa: PLC0415 - loads DuckDB and Arrow
+
+        return duckdb_of(self.store.path, tables)
 
     @property
     def deviations(self) -> list[str]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ledger import highwater
+from ledger import disk, highwater, seals
 from ledger.admission import Chain
 from ledger.errors import EvidenceError, UsageError
 from ledger.highwater import HighWater
@@ -89,16 +89,22 @@ def settle(ledger: Reading, directory: Path, mark: HighWater) -> Record | None:
     return record
 
 
-def mark_of(ledger: Reading, directory: Path) -> HighWater | None:
+def mark_of(ledger: Reading, directory: Path | None) -> HighWater | None:
     """The head in the ledger's high-water file; read it before the ledger's size, as `highwater.standing` says.
 
+    Args:
+        ledger: without a record it has no such file.
+        directory: where high-water files are kept; None for nowhere.
+
     Raises:
-        EvidenceError: `LEDGER_EMPTY`, there is no record; `HIGHWATER_INVALID`, `UNSAFE_PATH`.
+        UsageError: `OS_REFUSED`, the file cannot be read.
+        EvidenceError: `HIGHWATER_INVALID`, `UNSAFE_PATH`.
     """
     first = ledger.at(0)
-    if first is None:
-        raise EvidenceError("LEDGER_EMPTY", f"{ledger.path} holds no record")
-    return highwater.read(directory, first.id)
+    if directory is None or first is None:
+        return None
+    with disk.translated(directory):
+        return highwater.read(directory, first.id)
 
 
 def replay(ledger: Reading, size: int) -> Chain:
@@ -155,21 +161,20 @@ def what_is_lost(ledger: Reading, mark: HighWater | None, chain: Chain, why: str
 
     Raises:
         UsageError: `NOT_ROLLED_BACK`, there is no high-water file, or the ledger reaches it.
-        EvidenceError: `LEDGER_FORKED`, the ledger is another history; `TAIL_CUT`, it holds a seal beyond
-            its end, so it is no backup.
+        EvidenceError: `LEDGER_EMPTY`; `LEDGER_FORKED`, the ledger is another history; `TAIL_CUT`, it holds a seal
+            beyond its end, so it is no backup.
     """
+    if not chain.size:
+        raise EvidenceError("LEDGER_EMPTY", f"{ledger.path} holds no record")
     if mark is None:
         raise UsageError("NOT_ROLLED_BACK", "there is no high-water file of this ledger here")
     if mark.size <= chain.size:
         _refuse_standing(ledger, mark, chain.size)
     newest = ledger.store.newest_seal()
     if newest is not None and newest[0] > chain.size:
-        raise EvidenceError(
-            "TAIL_CUT",
-            "what is left holds a seal beyond its end: it is no backup, its tail was cut off",
-            expected=str(newest[0]),
-            actual=str(chain.size),
-        )
+        error = seals.tail_cut(newest[0], chain.size)
+        error.hint = "this is no backup, its tail was cut off: put a copy back that is whole"
+        raise error
     lost = {"size": mark.size, "root": mark.root.hex()}
     return {"lost_from": chain.size, "high_water": lost, "why": why}
 

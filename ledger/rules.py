@@ -116,7 +116,7 @@ _ROWS = (
             "acceptance": maybe("leakage.accepted", by="evidence data accept AUDIT"),
             "parent": maybe(_CHECKPOINT, by="evidence run launch PLAN"),
             "like": maybe("plan.prepared", by="evidence plan sft CONFIG"),
-            "study": maybe("study.registered"),
+            "study": maybe("study.registered", by="evidence study register FILE"),
             "reward": maybe("reward.audited"),
         },
     ),
@@ -188,6 +188,8 @@ _ROWS = (
         {
             "baseline": one("model.registered", _CHECKPOINT, by="evidence model add DIR"),
             "split": some("split.declared", by="evidence data split DATASET"),
+            "evaluation": maybe("evaluation.completed", by="evidence eval run PROTOCOL MODEL"),
+            "protocol": maybe("protocol.registered", by="evidence eval register CONFIG"),
         },
     ),
     Rule(
@@ -247,7 +249,7 @@ _ROWS = (
         "candidate.nominated",
         ANY,
         {
-            "study": one("study.registered"),
+            "study": one("study.registered", by="evidence study register FILE"),
             "comparison": some("comparison.made", by="evidence eval compare BASELINE EVALUATION"),
             "checkpoint": some(_CHECKPOINT, by="evidence run launch PLAN"),
         },
@@ -276,7 +278,7 @@ _ROWS = (
         "gate.decided",
         ("judge",),
         {
-            "study": one("study.registered"),
+            "study": one("study.registered", by="evidence study register FILE"),
             "nomination": one("candidate.nominated"),
             "evaluation": some("evaluation.completed", by="evidence eval run PROTOCOL MODEL"),
             "check": any_number("check.reproduced"),

@@ -186,3 +186,19 @@ def _parse_note(data: bytes) -> notes.Note:
 
 def _translated(error: EvidenceError) -> EvidenceError:
     return EvidenceError("SEAL_INVALID", f"not a good seal: {error.message}")
+
+
+def tail_cut(sealed: int, size: int) -> EvidenceError:
+    """What is wrong with a ledger that holds a seal over more records than it has.
+
+    Args:
+        sealed: records under the seal.
+        size: records that are there.
+    """
+    return EvidenceError(
+        "TAIL_CUT",
+        f"a seal says the ledger had {sealed} records, it has {size}",
+        seq=size - 1 if size else None,
+        expected=str(sealed),
+        actual=str(size),
+    )

@@ -1,8 +1,8 @@
 """The parent's end of the protocol: start a child, answer its events, and survive whatever it does.
 
 The child is its own process group with an environment of its own (`runners.environment.child_environment`), so
-neither a Ctrl-C meant for the parent nor a secret meant for the ledger reaches it. On Ctrl-C, or when
-`stop_requested` says so, the child is told at its next event; a second Ctrl-C, or `grace_s`, kills the group.
+neither a Ctrl-C meant for the parent nor a secret meant for the ledger reaches it. On Ctrl-C (or SIGTERM, or SIGHUP), or
+when `stop_requested` says so, the child is told at its next event; a second Ctrl-C, or `grace_s`, kills the group.
 """
 
 from __future__ import annotations
@@ -29,13 +29,14 @@ if TYPE_CHECKING:
 
 POLL_S = 0.2
 GRACE_S = 120.0
+SLOW_EVENTS = 3
 EXIT_S = 30.0
 OUTLIVE_S = 5.0
 
 FAILURES = {
     "BAD_GRADIENT": "bad_gradient",
     "ROW_UNTRAINABLE": "bad_input",
-    "TEMPLATE_NOT_PREFIX": "bad_input",
+    "ENCODING_DIFFERS": "bad_input",
     "MODEL_FILES_CHANGED": "bad_input",
     "MODEL_UNSAFE": "bad_input",
     "SHORT_RUN": "short_run",
@@ -89,7 +90,8 @@ def run_child(
         threads: for the child's numeric libraries, in each of its processes.
         processes: with more than 1 the module's `main` serves through `runners.train.shared_channel`.
         stop_requested: asked at every event and a few times a second.
-        grace_s: how long a child that was told to stop may take to its next event.
+        grace_s: how long a child that is to stop may take, beside three times what its slowest event took: a step
+            that goes on when it is asked, and the saving after it.
 
     Returns:
         How it ended. A child that wrote nonsense or died is `failed` with `CHILD_PROTOCOL` or `CHILD_DIED`.
@@ -99,15 +101,20 @@ def run_child(
         KeyboardInterrupt: the second Ctrl-C.
     """
     with (
-        first_is_a_wish() as interrupted,
+        first_is_a_wish() as wish,
         log_path.open("ab") as log,
         launching(module, processes) as (command, more),
         _Child(command, log.fileno(), child_environment(os.environ, threads) | more) as child,
     ):
-        watch = _Watch(lambda: interrupted() or stop_requested(), grace_s)
+        watch = _Watch(lambda: wish() or stop_requested(), grace_s)
+
+        def answer(event: Event) -> Reply:
+            with wish.held():  # a record is written whole, whoever insists
+                return on_event(event)
+
         try:
             child.send(job)
-            return _converse(child, on_event, watch)
+            return _converse(child, answer, watch)
         except EvidenceError as error:
             if error.code != "CHILD_PROTOCOL":
                 raise
@@ -121,6 +128,7 @@ def _converse(child: _Child, on_event: Callable[[Event], Reply], watch: _Watch) 
     for line in child.lines(watch):
         event = _checked(parse_line(line), child.events + 1)
         child.events += 1
+        watch.heard()
         if event["event"] == "end":
             child.send({"n": event["n"], "ok": True, "stop": False})
             return _ended(child, event)
@@ -161,20 +169,25 @@ class _Watch:
         self._asked = stop_requested
         self._grace_s = grace_s
         self._since: float | None = None
+        self._heard = time.monotonic()
+        self._slowest_s = 0.0
+
+    def heard(self) -> None:
+        """An event came."""
+        now = time.monotonic()
+        self._slowest_s = max(self._slowest_s, now - self._heard)
+        self._heard = now
 
     def stopping(self) -> bool:
-        if self._since is None and self._asked():
+        asked = self._asked()
+        if self._since is None and asked:
             self._since = time.monotonic()
         return self._since is not None
 
-    def interrupt(self) -> None:
-        """The first Ctrl-C asks the child to stop; the second is the caller's."""
-        if self._since is not None:
-            raise KeyboardInterrupt
-        self._since = time.monotonic()
-
     def expired(self) -> bool:
-        return self._since is not None and time.monotonic() - self._since > self._grace_s
+        if self._since is None:
+            return False
+        return time.monotonic() - self._since > self._grace_s + SLOW_EVENTS * self._slowest_s
 
 
 class _Child:
@@ -224,12 +237,7 @@ class _Child:
         with selectors.DefaultSelector() as selector:
             selector.register(self._stdout, selectors.EVENT_READ)
             while not (watch.stopping() and watch.expired()):
-                try:
-                    ready = selector.select(POLL_S)
-                except KeyboardInterrupt:
-                    watch.interrupt()
-                    continue
-                if not ready:
+                if not selector.select(POLL_S):
                     continue
                 chunk = os.read(self._stdout.fileno(), 1 << 16)
                 if not chunk:

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from peft import PeftModel
+from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
 
 from ledger.errors import EvidenceError
 from runners.prepare.models import check_unchanged, checked_files
 from runners.train.checkpoints import adapter_state_digest
+from verifiers.learning.learner_state import MODEL_FILE
 from verifiers.learning.tensors import StateDigest
 
 if TYPE_CHECKING:
@@ -58,7 +60,9 @@ def load_model(model: Mapping[str, Any], dtype: str, attention: str = "sdpa") ->
 
 
 def merge_adapter(model: PreTrainedModel, adapter: Mapping[str, Any] | None) -> PreTrainedModel:
-    """The model with an adapter's weights added to its own, ready to answer; as it is where there is none.
+    """The model with a checkpoint's weights, ready to answer; as it is where there is none.
+
+    An adapter's are added to the model's own; where every weight was trained they take their place.
 
     Args:
         model: the base, freshly loaded.
@@ -80,10 +84,30 @@ def merge_adapter(model: PreTrainedModel, adapter: Mapping[str, Any] | None) -> 
             expected=adapter["state"],
             actual=found,
         )
+    if (folder / MODEL_FILE).exists():
+        put_weights(model, load_file(folder / MODEL_FILE))
+        model.train(mode=False)
+        return model
     adapted: Any = PeftModel.from_pretrained(model, folder)
     merged: PreTrainedModel = adapted.merge_and_unload()
     merged.train(mode=False)
     return merged
+
+
+def put_weights(model: Any, tensors: Mapping[str, torch.Tensor]) -> None:
+    """Put a whole model's weights in the place of its own, in the type that these have.
+
+    Raises:
+        EvidenceError: `STATE_DIFFERS`, they are not the weights of this model.
+    """
+    live = dict(model.named_parameters())
+    if {name: value.shape for name, value in live.items()} != {
+        name: value.shape for name, value in tensors.items()
+    }:
+        raise EvidenceError("STATE_DIFFERS", "the weights are not those of this model")
+    with torch.no_grad():
+        for name, value in live.items():
+            value.copy_(tensors[name])
 
 
 def tensors_digest(tensors: Iterable[tuple[str, torch.Tensor]]) -> str:

@@ -6,19 +6,20 @@ setting, real numbers as text.
 
 from __future__ import annotations
 
-import difflib
 import json
 import tomllib
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Mapping
+from datetime import date
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from ledger.canonical import parse_real, real
 from ledger.digests import open_regular
 from ledger.errors import EvidenceError, UsageError
+from runners.setting_names import shown, unknown_setting
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
 
@@ -27,8 +28,22 @@ MAX_DOTS = 200
 _FLOAT_BITS = 1000
 
 
+def _check_day(text: str) -> str:
+    """Refuse a day that does not exist."""
+    date.fromisoformat(text)
+    return text
+
+
+Day = Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"), AfterValidator(_check_day)]
+
+
 class Settings(BaseModel):
-    """The base of a group of settings: frozen, nothing coerced, unknown names refused."""
+    """The base of a group of settings: frozen, nothing coerced, unknown names refused.
+
+    `foreign` says of names that other tools use what they are called here, or why there is no such setting.
+    """
+
+    foreign: ClassVar[Mapping[str, str]] = {}
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
 
@@ -41,16 +56,15 @@ class Settings(BaseModel):
         Raises:
             UsageError: `SETTING_UNKNOWN`, with the nearest name; `SETTING_INVALID`, with the field and its bound.
         """
-        for name in values:
-            if name not in cls.model_fields:
-                raise cls._unknown(name)
+        cls.check_names(values)
         try:
             return cls(**{name: cls._plain(name, value) for name, value in values.items()})
         except ValidationError as error:
             first = error.errors()[0]
             field = str(first["loc"][0]) if first["loc"] else "settings"
+            given = f", not {shown(values[field])}" if field in values else ""
             raise UsageError(
-                "SETTING_INVALID", f"{field}: {_lower(first['msg'][:200])}", field=field
+                "SETTING_INVALID", f"{field}: {_lower(first['msg'][:200])}{given}", field=field
             ) from None
 
     @classmethod
@@ -68,11 +82,20 @@ class Settings(BaseModel):
         return {name: _recorded(value) for name, value in self.model_dump().items()}
 
     @classmethod
-    def _unknown(cls, name: str) -> UsageError:
-        near = difflib.get_close_matches(name, cls.model_fields, n=1)
-        nearest = f"; the nearest is {near[0]}" if near else ""
-        shown = name[:80]
-        return UsageError("SETTING_UNKNOWN", f"no setting is named {shown}{nearest}", field=shown)
+    def check_names(cls, values: Mapping[str, Any], *beside: str) -> None:
+        """Refuse a name that is no setting.
+
+        Args:
+            values: what a file or a record says.
+            beside: names that the file may hold beside the settings.
+
+        Raises:
+            UsageError: `SETTING_UNKNOWN`, with the nearest name, or with ours for a name of another tool's.
+        """
+        known = [*cls.model_fields, *beside]
+        for name, value in values.items():
+            if name not in known:
+                raise unknown_setting(name, value, known, cls.foreign)
 
     @classmethod
     def _plain(cls, name: str, value: Any) -> Any:

@@ -94,6 +94,9 @@ def end(world: World, run: Record, outcome: str = "stopped") -> Record:
     refs = {"run": run.id}
     if state.last_update is not None:
         refs["last_update"] = state.last_update
+    if outcome == "completed":
+        refs["checkpoint"] = publish(world, run).id
+        body["weights"] = samples.weights_left(state.live)
     return world.admit(Draft("run.ended", body, refs))
 
 
@@ -133,7 +136,7 @@ def continued(
         if ended:
             end(world, run, "completed" if spend else "stopped")
         for _ in range(heirs):
-            launch(world, plan(world, checkpoint))
+            end(world, launch(world, plan(world, checkpoint)))
         go_on(world, draft, checkpoint)
         if model:
             draft.refs["model"] = world.add("model.registered").id
@@ -208,12 +211,12 @@ def resumed_after_heir(world: World, draft: Draft) -> None:
 
 
 def heir_launched(world: World, draft: Draft) -> None:
-    """Prepare two exact plans from one checkpoint, launch one and then try the other."""
+    """Prepare two exact plans from one checkpoint, let the run of one end and then try the other."""
     run = begun(world)
     checkpoint = publish(world, run)
     end(world, run)
     first, second = (plan(world, checkpoint) for _ in range(2))
-    launch(world, first)
+    end(world, launch(world, first))
     draft.refs["plan"] = second.id
 
 
@@ -237,6 +240,14 @@ def redone_otherwise(world: World, draft: Draft) -> None:
     draft.body["after"] = samples.weights(7)
 
 
+def of_preferences(world: World, draft: Draft) -> None:
+    """Make the draft the first update of a run on preferences, and take its gradient away."""
+    of = plan(world, method="dpo", settings_digest=samples.digest("preferences"))
+    made = next_update(world, launch(world, of))
+    draft.body = {**made.body, "gradient_norm": "0.0"}
+    draft.refs = made.refs
+
+
 __all__ = [
     "BUDGET",
     "begun",
@@ -247,6 +258,7 @@ __all__ = [
     "launch",
     "like_another",
     "next_update",
+    "of_preferences",
     "plan",
     "publish",
     "redone_otherwise",

@@ -34,6 +34,16 @@ def weights(step: int) -> dict[str, str]:
     return {"scheme": "tensors", "value": digest(f"weights after {step}")}
 
 
+DERIVED = digest("derived when it is signed")
+"""Stands where the settings digest of a plan will."""
+_TENSORS = blob("tensors of a checkpoint")
+
+
+def weights_left(step: int) -> dict[str, Any]:
+    """What a run that completed after a number of updates leaves."""
+    return {"state": weights(step), "tensors": _TENSORS, "parameters": 3, "norm": "1.0"}
+
+
 _FILE = {"path": "model.safetensors", "size": 12, "digest": blob("weights file")["digest"]}
 _GATE = {"name": "seeds", "value": "6", "threshold": "6", "passed": True, "code": None}
 
@@ -117,6 +127,7 @@ DATA: dict[str, dict[str, Any]] = {
         "name": "desk/1",
         "reward_version": 1,
         "code": blob("reward code"),
+        "suite": blob("reward suite"),
         "pairs": 8,
         "inversions": 0,
         "findings": None,
@@ -141,7 +152,7 @@ RUN: dict[str, dict[str, Any]] = {
     "plan.prepared": {
         "method": "sft",
         "settings": {"learning_rate": "0.0001", "lora_dropout": "0.0"},
-        "settings_digest": digest("settings"),
+        "settings_digest": DERIVED,
         "libraries": {"torch": "2.13.0"},
         "code": {"runners/train": digest("code")},
         "hardware": {"processor": "a processor", "accelerator": None, "threads": 1},
@@ -246,17 +257,28 @@ LEARNING: dict[str, dict[str, Any]] = {
 
 EVALUATION: dict[str, dict[str, Any]] = {
     "study.registered": {
+        "name": "more right answers than the model that is served",
         "seeds": [1, 2, 3, 4, 5, 6],
-        "settings_digest": digest("study settings"),
+        "streams": 1,
+        "settings": {"learning_rate": "0.0001"},
+        "settings_digest": sha256(canonical.encode({"learning_rate": "0.0001"})),
+        "tests": ["sign_flip", "bootstrap_seeds_cases"],
         "comparisons": 1,
         "alpha": "0.05",
-        "minimum_gain": "0.02",
-        "cases": 32,
+        "minimum_gain": "0.03",
+        "effect": "0.2",
+        "spread": "0.0",
+        "baseline_rate": "0.5",
+        "cases": 64,
+        "families": 4,
         "rollouts": 1,
+        "undecided_share": "0.05",
         "guards": [],
-        "power": "0.8",
-        "attainable_gain": "0.1",
+        "attainable_gain": "0.5",
         "minimum_p": "0.03125",
+        "best_power": "1.0",
+        "power": "0.933",
+        "simulation": {"method": "gate-power/1", "seed": 0, "trials": 1000, "replicates": 1000},
         "descriptive": False,
     },
     "protocol.registered": {

@@ -118,7 +118,9 @@ def test_every_step_stands_on_the_verification_page():
 
 
 PAGES = sorted(
-    [*SPEC.glob("*.md"), ROOT / "docs/threat-model.md", *(ROOT / "docs/decisions").glob("*.md")]
+    path
+    for pattern in ("README.md", "docs/[!l]*.md", "docs/spec/*.md", "docs/decisions/*.md")
+    for path in ROOT.glob(pattern)
 )
 
 

@@ -31,6 +31,7 @@ from ledger.records.base import Seen, Statement
 from ledger.rules import ANY, RULES
 from ledger.state import RunState, State
 from ledger.store.sqlite import SqliteStore
+from ledger.twins import descended_digest, fresh_digest
 
 ORIGIN = "example.com/support-bot"
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -179,6 +180,8 @@ class World:
 
     def sign_bytes(self, draft: Draft) -> tuple[bytes, bytes]:
         """Entry and signature of a draft."""
+        if draft.kind == "plan.prepared":
+            self._derive_digest(draft)
         if draft.statement is None and draft.stater is not None:
             draft.statement = self.state_of(draft)
         model = KINDS.get(draft.kind)
@@ -196,6 +199,23 @@ class World:
             statement=draft.statement,
         )
         return entry, sign_entry(entry, draft.writer)
+
+    def _derive_digest(self, draft: Draft) -> None:
+        """Give a plan the settings digest that its refs and settings have, unless a test gave it another."""
+        model = self.by_id.get(str(draft.refs.get("model")))
+        if draft.body.get("settings_digest") != samples.DERIVED or model is None:
+            return
+        reward = self.by_id.get(str(draft.refs.get("reward")))
+        made = fresh_digest(
+            draft.body["method"],
+            draft.body["settings"],
+            str(draft.refs.get("split")),
+            model.body.get("tree", samples.DERIVED),
+            None if reward is None else reward.body["code"]["digest"],
+        )
+        if "parent" in draft.refs:
+            made = descended_digest(made, draft.body["start"], str(draft.refs["parent"]))
+        draft.body["settings_digest"] = made
 
     def seal(self) -> bytes:
         """A snapshot, and a signed note over the head after it."""
@@ -354,7 +374,7 @@ def _noted(world: World) -> Draft:
 
 def _planned(world: World) -> Draft:
     made = plain("plan.prepared")(world)
-    made.body["settings_digest"] = samples.digest(world.fresh())
+    made.body["settings"]["name"] = world.fresh()  # or it would be the twin of the one before
     return made
 
 
@@ -379,7 +399,12 @@ def _ended(world: World) -> Draft:
     refs: Refs = {"run": launched.id}
     if run.last_update is not None:
         refs["last_update"] = run.last_update
-    return Draft("run.ended", samples.body("run.ended", counters=counters), refs)
+    body = samples.body("run.ended", counters=counters)
+    if run.live == run.budget and run.method == "sft":
+        # such a run may be called completed, and then binds what it leaves
+        refs["checkpoint"] = world.add("checkpoint.published").id
+        body["weights"] = samples.weights_left(run.live)
+    return Draft("run.ended", body, refs)
 
 
 def _resumed(world: World) -> Draft:

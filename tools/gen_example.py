@@ -142,7 +142,7 @@ def _data(ledger: Ledger, scratch: Path) -> Record:
 def _train(ledger: Ledger, split: Record, model: Record, shelf: Path) -> Record:
     config = plans.SftConfig(split.id, model.id, SftSettings.from_values(small_job.SFT))
     prepared = plans.prepare_sft(ledger, config, shelf)
-    plan = ledger.append("plan.prepared", prepared.body, prepared.refs)
+    plan = plans.record_plan(ledger, prepared)
     done = supervisor.launch_sft(ledger, plan, shelf, lambda *_: None)
     assert done.checkpoint is not None, done.ended.body["detail"]
     return done.checkpoint

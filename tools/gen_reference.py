@@ -17,13 +17,14 @@ from generated import settle
 
 from ledger.checks import CHECKS
 from ledger.codes import CODES
-from ledger.query.named_queries import find, names
-from ledger.query.names import ALL_TABLES, TABLES
-from ledger.query.tables import columns
+from ledger.query import describe
+from ledger.query.named_queries import Parameter, find, names
+from ledger.query.names import ALL_TABLES
 from ledger.records import KINDS
 from ledger.rules import RULES, Rule
 from ledger.schemas import body_rows, first_sentence, in_words
 from runners.assess.config import GenerationSettings, LikelihoodSettings
+from runners.assess.studies import StudySettings
 from runners.cli.boundary import PROGRAM, exit_code
 from runners.cli.commands import Verb, global_options
 from runners.cli.main import root
@@ -61,6 +62,7 @@ def settings_page() -> str:
         "evidence plan sft": SftSettings,
         "evidence eval register": GenerationSettings,
         "the likelihood judge": LikelihoodSettings,
+        "evidence study register": StudySettings,
     }
     lines = _head("Settings", "What a configuration file leaves out has its default.")
     for title, group in groups.items():
@@ -116,21 +118,26 @@ def rules_page() -> str:
 
 def queries_page() -> str:
     """The named queries and the tables."""
-    about = "What `evidence query` knows. Times are UTC. A query verifies nothing."
+    about = (
+        "What `evidence query` and `Ledger.duckdb()` know. Times are UTC. A query verifies nothing; the table `as_of` "
+        "says at which size and root the ledger was read. `short(id)` gives the first digits of an id, enough to type. "
+        "Named queries take ids in full, by their first digits, or as `@N`."
+    )
     lines = [*_head("Queries", about), "## Named queries", ""]
     named = [find(name) for name in names()]
-    rows = [(f"`{item.name}`", _parameters(item.parameters), item.meaning) for item in named]
-    lines += [*_table(("name", "parameters", "answers"), rows), "", "## Tables", ""]
-    kinds = {table: kind for kind, table in TABLES.items()}
     rows = [
+        (f"`{item.name}`", _parameters(item.parameters), item.meaning, item.units) for item in named
+    ]
+    lines += [*_table(("name", "parameters", "answers", "units"), rows), "", "## Tables", ""]
+    tables = [
         (
             f"`{table}`",
-            kinds.get(table, ""),
-            ", ".join(f"{item.name} {item.type}" for item in columns(table)),
+            describe.meaning(table),
+            ", ".join(f"{name} {kind}" for name, kind in describe.columns(table)),
         )
         for table in ALL_TABLES
     ]
-    return _page([*lines, *_table(("table", "kind", "columns"), rows)])
+    return _page([*lines, *_table(("table", "a row is", "columns"), tables)])
 
 
 def _step(code: str) -> str:
@@ -221,8 +228,8 @@ def _numbered() -> list[tuple[str, str, str]]:
     ]
 
 
-def _parameters(parameters: dict[str, str]) -> str:
-    return "; ".join(f"`{name}`: {text}" for name, text in parameters.items())
+def _parameters(parameters: Sequence[Parameter]) -> str:
+    return "; ".join(f"`{item.name}`: {item.meaning} (`{item.kind}`)" for item in parameters)
 
 
 def _head(title: str, about: str) -> list[str]:

@@ -15,9 +15,33 @@ from generated import settle
 from ledger.records import KINDS
 from ledger.schemas import DIALECT, entry_schema, without_titles
 from runners.cli.results import RESULTS
-from runners.cli.results.base import Failure, Result
+from runners.cli.results.base import Failure, Result, Warned
 
 FOLDER = Path(__file__).resolve().parent.parent / "schemas"
+
+
+def _model(model: type[Result]) -> dict[str, Any]:
+    schema = without_titles(model.model_json_schema(by_alias=True))
+    if model is not Failure:
+        # a reader of today's schema must accept the fields of a later version
+        _open(schema)
+    assert isinstance(schema, dict)
+    return schema
+
+
+def _open(schema: Any) -> None:
+    if isinstance(schema, dict):
+        if schema.get("additionalProperties") is False:
+            del schema["additionalProperties"]
+        for part in schema.values():
+            _open(part)
+    elif isinstance(schema, list):
+        for part in schema:
+            _open(part)
+
+
+WARNINGS = {"type": "array", "items": _model(Warned)}
+"""What was not done beside what was: there only where there is something."""
 
 
 def record_schemas() -> dict[Path, str]:
@@ -44,6 +68,7 @@ def _answer(command: str, model: type[Result]) -> dict[str, Any]:
         "command": {"const": command},
         "result": result,
         "error": {"$ref": "#/$defs/Failure"},
+        "warnings": WARNINGS,
     }
     return {
         "$schema": DIALECT,
@@ -70,30 +95,11 @@ def _error() -> dict[str, Any]:
             "ok": {"const": False},
             "command": {"type": "string"},
             "error": _model(Failure),
+            "warnings": WARNINGS,
         },
         "required": ["ok", "command", "error"],
         "additionalProperties": False,
     }
-
-
-def _model(model: type[Result]) -> dict[str, Any]:
-    schema = without_titles(model.model_json_schema(by_alias=True))
-    if model is not Failure:
-        # a reader of today's schema must accept the fields of a later version
-        _open(schema)
-    assert isinstance(schema, dict)
-    return schema
-
-
-def _open(schema: Any) -> None:
-    if isinstance(schema, dict):
-        if schema.get("additionalProperties") is False:
-            del schema["additionalProperties"]
-        for part in schema.values():
-            _open(part)
-    elif isinstance(schema, list):
-        for part in schema:
-            _open(part)
 
 
 def _text(schema: dict[str, Any]) -> str:

@@ -16,9 +16,7 @@ from verifiers.report import Finding, Report
 # Kinds whose numbers decide something and that no step derives yet: a ledger that rests on one is not verified.
 UNDERIVED = frozenset(
     {
-        "reward.audited",
         "rollout.group",
-        "study.registered",
         "judge.qualified",
         "check.reproduced",
         "gate.decided",
@@ -39,7 +37,7 @@ FAITH = {
 }
 
 # What code meets in blobs that hold other values than their record's kind promises.
-_MALFORMED = (
+MALFORMED = (
     KeyError,
     IndexError,
     TypeError,
@@ -126,12 +124,12 @@ class BlobPass:
                 self.report.wrong.append(finding)
             elif not self._all_withheld(record):
                 self.report.missing.append(finding)
-        except _MALFORMED as error:
+        except MALFORMED as error:
             # the one boundary: blobs from strangers may hold anything that parses
             message = f"what {record.kind} names cannot be read as what it should be: {error!r}"[
                 :300
             ]
-            malformed = EvidenceError("BLOB_MALFORMED", message)
+            malformed = EvidenceError("BLOBMALFORMED", message)
             self.report.wrong.append(Finding.of(malformed, record.seq, record.id))
         else:
             count = self.report.replayed.get(record.kind, 0)

@@ -130,10 +130,17 @@ def verify_chain(
             if progress is not None and row[0] % 1000 == 0:
                 progress(row[0])
         _signature_finding(checker.finish(), row_at, result)
+    except (
+        BaseException
+    ):  # an interrupt among them: nobody gets the result, so nobody else closes it
+        result.passed.close()
+        raise
     finally:
         checker.close()
     if not result.wrong:
-        result.wrong += [_cut(size, result.chain.size) for size in pending.beyond()]
+        result.wrong += [
+            Finding.of(seals.tail_cut(size, result.chain.size)) for size in pending.beyond()
+        ]
     if pending.unreadable is not None:
         result.wrong.append(pending.unreadable)
     return result
@@ -241,18 +248,6 @@ def _check_root(seal: seals.Seal, size: int, chain: Chain) -> None:
             expected=chain.tree.root().hex(),
             actual=seal.root.hex(),
         )
-
-
-def _cut(size: int, actual: int) -> Finding:
-    return Finding.of(
-        EvidenceError(
-            "TAIL_CUT",
-            f"a seal says the ledger had {size} records, it has {actual}",
-            seq=actual - 1,
-            expected=str(size),
-            actual=str(actual),
-        )
-    )
 
 
 def _signature_finding(bad_seq: int | None, row_at: RowAt, result: ChainResult) -> None:

@@ -19,10 +19,10 @@ STEPS: dict[str, str] = {
     "V14": "the end is the expected one: seal given, high-water file, pinned root",
     "V15": "guards and derived files are as they should be (warnings only)",
     "V16": "each blob named is there and has the bytes its name says",
-    "V17": "datasets, splits and audits are derived again from their rows",
-    "V18": "batches read training rows, checkpoint bytes give the acknowledged state and parts",
+    "V17": "datasets, splits and audits, of data and of rewards, are derived again from their rows",
+    "V18": "batches read training rows, checkpoint bytes give the acknowledged state, the planned tensors, the parts",
     "V19": "outcomes, evaluations and comparisons are derived again from transcripts and raw passes",
-    "V20": "gates and refusals are derived again from the evidence",
+    "V20": "gates, refusals and the figures of studies are derived again from the evidence",
 }
 
 _CODES_OF_STEP: dict[str, tuple[str, ...]] = {
@@ -70,10 +70,22 @@ _CODES_OF_STEP: dict[str, tuple[str, ...]] = {
     ),
     "V15": ("TRIGGER_MISSING", "INDEX_STALE", "CLOCK_BACKWARDS"),
     "V16": ("BLOB_MISSING", "BLOB_WRONG", "BLOB_WITHHELD", "BLOB_MALFORMED", "TOO_LARGE"),
-    "V17": ("DATASET_WRONG", "SPLIT_WRONG", "AUDIT_WRONG"),
-    "V18": ("BATCH_ROWS", "CHECKPOINT_WRONG", "TENSORS_INVALID", "STATE_MALFORMED"),
+    "V17": ("DATASET_WRONG", "SPLIT_WRONG", "AUDIT_WRONG", "REWARD_WRONG"),
+    "V18": (
+        "PLAN_WRONG",
+        "BATCH_ROWS",
+        "CHECKPOINT_WRONG",
+        "TENSORS_INVALID",
+        "STATE_MALFORMED",
+        "WEIGHTS_EMPTY",
+        "WEIGHTS_OTHER",
+        "WEIGHTS_NOT_FINITE",
+        "ADAPTER_UNTRAINED",
+        "BASE_OTHER",
+        "COMPLETION_WRONG",
+    ),
     "V19": ("EVALUATION_WRONG", "COMPARISON_WRONG"),
-    "V20": ("REFUSAL_WRONG", "UNDERIVED"),
+    "V20": ("REFUSAL_WRONG", "STUDY_WRONG", "UNDERIVED"),
 }
 
 _STEP_OF = {code: step for step, codes in _CODES_OF_STEP.items() for code in codes}

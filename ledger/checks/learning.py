@@ -142,7 +142,7 @@ def _update_signal(context: Context) -> None:
     """U5: a supervised update has a gradient that is not zero; every figure is finite by its type."""
     body = cast("UpdateAcknowledged", context.body)
     run = context.open_run()
-    if run.method == "sft" and parse_real(body.gradient_norm) <= 0:
+    if run.method != "rl" and parse_real(body.gradient_norm) <= 0:
         raise context.fail(
             "BAD_GRADIENT",
             "a supervised update needs a positive gradient norm",

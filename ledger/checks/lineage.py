@@ -13,6 +13,8 @@ from ledger.state import RunState
 
 ALIKE = ("method", "settings", "seeds", "libraries", "code")
 """What of a plan's body an exact continuation shares with the plan of its parent."""
+LEARNER_FILES = frozenset({"optimizer.safetensors", "random.safetensors", "learner.json"})
+"""The files of a checkpoint that hold the learner's state beside the weights."""
 
 
 def plan_parent(context: Context) -> None:
@@ -92,6 +94,15 @@ def restored(context: Context) -> None:
     if not body.digests.items() <= files.items():
         raise context.fail(
             "STATE_DIFFERS", "a part restored is not the checkpoint's", field="body.digests"
+        )
+    unsaid = sorted((LEARNER_FILES & files.keys()) - body.digests.keys())
+    if body.mode == "exact" and unsaid:
+        raise context.fail(
+            "STATE_DIFFERS",
+            f"it is not said with which {unsaid[0]} the run goes on",
+            field="body.digests",
+            expected=files[unsaid[0]],
+            actual="none",
         )
     if body.fork != plan.body.get("fork", False):
         raise context.fail("PLAN_START", "fork is what the plan says", field="body.fork")

@@ -1,4 +1,4 @@
-"""Rules about plans and runs (docs/spec/rules.md, P1 to P4 and R1 to R5); lineage.py has what goes on from elsewhere."""
+"""Rules about plans and runs (docs/spec/rules.md, P1 to P4, P8, R1 to R5 and R8); lineage.py has what goes on from elsewhere."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from ledger.checks.lineage import (
 )
 from ledger.checks.ranks import plan_processes
 from ledger.records.run import PlanPrepared, RunEnded, RunLaunched
+from ledger.twins import descended_digest, fresh_digest
 
 
 def _plan_audit(context: Context) -> None:
@@ -88,6 +89,29 @@ def _plan_start(context: Context) -> None:
             "PLAN_START",
             f"start {body.start} and {'a' if context.ref('parent') else 'no'} parent do not fit",
             field="body.start",
+        )
+
+
+def _plan_digest(context: Context) -> None:
+    """P8: the settings digest is that of method, settings, split, model, reward, start and parent."""
+    body = context.record.body
+    reward, parent = context.ref("reward"), context.ref("parent")
+    expected = fresh_digest(
+        body["method"],
+        body["settings"],
+        context.need("split").id,
+        context.need("model").body["tree"],
+        None if reward is None else reward.body["code"]["digest"],
+    )
+    if parent is not None:
+        expected = descended_digest(expected, body["start"], parent.id)
+    if body["settings_digest"] != expected:
+        raise context.fail(
+            "SETTINGS_DIGEST_WRONG",
+            "the settings digest is not that of the plan's settings, split, model and start",
+            field="body.settings_digest",
+            expected=expected,
+            actual=body["settings_digest"],
         )
 
 
@@ -213,11 +237,40 @@ def _ended(context: Context) -> None:
         )
 
 
+def _completed(context: Context) -> None:
+    """R8: a completed supervised run names the checkpoint of its last update and binds the weights in it."""
+    body = cast("RunEnded", context.body)
+    run = context.open_run()
+    if body.outcome != "completed" or run.method != "sft":
+        return
+    checkpoint = context.ref("checkpoint")
+    if checkpoint is None or checkpoint.ref("update") != run.last_update:
+        raise context.fail(
+            "COMPLETION_UNBOUND",
+            "a completed run names the checkpoint of its last update",
+            field="refs.checkpoint",
+            expected=str(run.last_update),
+            actual=str(checkpoint.ref("update")) if checkpoint else "none",
+        )
+    if checkpoint.body.get("hosted") is not None:
+        return
+    state = body.weights.state.value if body.weights else "none"
+    if state != run.last_state:
+        raise context.fail(
+            "COMPLETION_UNBOUND",
+            "the weights that a completed run leaves are those of its last update",
+            field="body.weights",
+            expected=str(run.last_state),
+            actual=state,
+        )
+
+
 CHECKS: dict[str, tuple[Check, ...]] = {
     "plan.prepared": (
         _plan_audit,
         _plan_method,
         _plan_start,
+        _plan_digest,
         _plan_twin,
         plan_parent,
         plan_like,
@@ -227,7 +280,7 @@ CHECKS: dict[str, tuple[Check, ...]] = {
     "run.launched": (_launched, launched_heir),
     "run.resumed": (_resumed,),
     "run.stop_requested": (_open,),
-    "run.ended": (_ended,),
+    "run.ended": (_ended, _completed),
     "run.reconciled": (_reconciled,),
     "checkpoint.restored": (_open, restored),
     "operation.intended": (_open,),

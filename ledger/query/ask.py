@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from ledger.errors import EvidenceError, UsageError
@@ -23,6 +23,19 @@ _ENVIRONMENT = ("HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "PYTHONPATH
 
 
 @dataclass(frozen=True)
+class AsOf:
+    """The head at which a ledger was read.
+
+    Args:
+        size: how many records.
+        root: the RFC 6962 root over them, as hex.
+    """
+
+    size: int
+    root: str
+
+
+@dataclass(frozen=True)
 class Answer:
     """What came back.
 
@@ -30,25 +43,52 @@ class Answer:
         columns: names.
         rows: cells as JSON values; times are UTC in ISO form, bytes are hex.
         truncated: whether there were more rows.
-        size: number of records in the ledger when it was read.
-        root: its RFC 6962 root then, as hex.
+        as_of: where the ledger was read.
     """
 
     columns: list[str]
     rows: list[list[Any]]
     truncated: bool
-    size: int
-    root: str
+    as_of: AsOf
+
+
+@dataclass(frozen=True)
+class ParquetAnswer:
+    """What came back as a file; its metadata has `as_of_size` and `as_of_root`.
+
+    Args:
+        data: the file's bytes.
+        rows: how many rows it holds.
+        truncated: whether there were more.
+        as_of: where the ledger was read.
+    """
+
+    data: bytes
+    rows: int
+    truncated: bool
+    as_of: AsOf
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a query may use.
+
+    Args:
+        max_rows: rows kept of the answer.
+        timeout_s: seconds until the process is killed, reading the ledger included.
+        memory_bytes: what the statement may use beyond the tables themselves.
+    """
+
+    max_rows: int = DEFAULT_MAX_ROWS
+    timeout_s: float = DEFAULT_TIMEOUT_S
+    memory_bytes: int = DEFAULT_MEMORY_BYTES
+
+
+USUAL = Limits()
 
 
 def ask(
-    path: Path,
-    sql: str,
-    parameters: Mapping[str, str] | None = None,
-    *,
-    max_rows: int = DEFAULT_MAX_ROWS,
-    timeout_s: float = DEFAULT_TIMEOUT_S,
-    memory_bytes: int = DEFAULT_MEMORY_BYTES,
+    path: Path, sql: str, parameters: Mapping[str, str] | None = None, limits: Limits = USUAL
 ) -> Answer:
     """Run one SELECT over a ledger's tables.
 
@@ -56,31 +96,44 @@ def ask(
         path: the ledger folder.
         sql: the statement; `$name` stands for a parameter.
         parameters: their values, all text.
-        max_rows: rows kept of the answer.
-        timeout_s: seconds until the process is killed, reading the ledger included.
-        memory_bytes: what the statement may use beyond the tables themselves.
+        limits: in rows, time and memory.
 
     Raises:
         UsageError: `QUERY_REFUSED`, `QUERY_FAILED`, `QUERY_LIMITS`, `LEDGER_NOT_FOUND`.
         EvidenceError: what reading the ledger says.
     """
+    found, _ = _ask(path, sql, parameters, limits, parquet=False)
+    return Answer(found["columns"], found["rows"], found["truncated"], AsOf(**found["as_of"]))
+
+
+def ask_parquet(
+    path: Path, sql: str, parameters: Mapping[str, str] | None = None, limits: Limits = USUAL
+) -> ParquetAnswer:
+    """Run one SELECT; the answer as a Parquet file. Arguments and errors are those of `ask`."""
+    found, data = _ask(path, sql, parameters, limits, parquet=True)
+    return ParquetAnswer(data, found["rows"], found["truncated"], AsOf(**found["as_of"]))
+
+
+def _ask(
+    path: Path, sql: str, parameters: Mapping[str, str] | None, limits: Limits, *, parquet: bool
+) -> tuple[dict[str, Any], bytes]:
     request = {
         "ledger": str(path),
         "sql": sql,
         "parameters": dict(parameters or {}),
-        "max_rows": max_rows,
-        "memory_bytes": memory_bytes,
+        "parquet": parquet,
+        **asdict(limits),
     }
-    reply = _reply(json.dumps(request).encode(), timeout_s)
+    line, _, data = _output(json.dumps(request).encode(), limits.timeout_s).partition(b"\n")
+    reply = json.loads(line)
     if "error" in reply:
         family = UsageError if reply["usage"] else EvidenceError
         raise family(**reply["error"])
-    answer = reply["answer"]
-    as_of = answer.pop("as_of")
-    return Answer(**answer, size=as_of["size"], root=as_of["root"])
+    return reply["answer"], data
 
 
-def _reply(request: bytes, timeout_s: float) -> dict[str, Any]:
+def _output(request: bytes, timeout_s: float) -> bytes:
+    """What the child wrote."""
     # -P: a module in the current folder must never be taken for one of ours
     command = [sys.executable, "-P", "-m", "ledger.query.child"]
     environment = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
@@ -106,6 +159,4 @@ def _reply(request: bytes, timeout_s: float) -> dict[str, Any]:
             "the query's process was ended by the system, most likely for its memory",
             actual=f"exit status {child.returncode}",
         )
-    reply = json.loads(output)
-    assert isinstance(reply, dict)
-    return reply
+    return output

@@ -1,6 +1,7 @@
-"""The process that runs a query: reads the tables, locks everything, answers on stdout, dies.
+"""The process that runs a query: reads the tables, shuts every door, answers on stdout, dies.
 
-Started by `ledger.query.ask` with a request as JSON on stdin and an environment without secrets.
+Started by `ledger.query.ask` with a request as JSON on stdin and an environment without secrets. The answer is a
+line of JSON; the bytes of a Parquet file follow it where one was asked for.
 """
 
 from __future__ import annotations
@@ -11,50 +12,56 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ledger.book import Ledger
+from ledger.book import DATABASE
 from ledger.errors import LedgerError, UsageError
 from ledger.query import engine
-from ledger.query.tables import Loaded, load
+from ledger.query.tables import load_file
 
 MAX_ANSWER_BYTES = 64 << 20
 _PAGES = Path("/proc/self/statm")
 _RUNTIME_BYTES = 256 << 20  # stacks and arenas that the engine's own budget does not count
+_SPARE_S = 30  # for reading and answering, when processor time bounds a query that nobody waits for any more
 
 
-def answer(request: dict[str, Any]) -> dict[str, Any]:
-    """Run a request; the answer's fields, or the error's."""
+def answer(request: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
+    """Run a request: the answer's fields, or the error's, and the file where one was asked for."""
     try:
-        return {"answer": _answer(request)}
+        return _answer(request)
     except LedgerError as error:
-        return {"error": error.as_dict(), "usage": isinstance(error, UsageError)}
+        return {"error": error.as_dict(), "usage": isinstance(error, UsageError)}, b""
     except MemoryError:
-        return _too_much("the query ran out of memory")
+        return _too_much("the query ran out of memory"), b""
 
 
-def _answer(request: dict[str, Any]) -> dict[str, Any]:
+def _answer(request: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
+    sql, parameters, max_rows = request["sql"], request["parameters"], request["max_rows"]
     database = engine.connect()
-    tables = engine.check(database, request["sql"])
-    loaded = _load(Path(request["ledger"]), tables)
-    for name, table in loaded.tables.items():
-        database.register(name, table)
+    wanted = engine.check(database, sql)
+    loaded = load_file(Path(request["ledger"]) / DATABASE, wanted.tables)
+    engine.put(database, loaded, wanted.views)
     engine.lock(database, request["memory_bytes"])
-    _limit_memory(request["memory_bytes"])
-    return engine.run(database, request["sql"], request["parameters"], loaded, request["max_rows"])
+    as_of = {"size": loaded.size, "root": loaded.root}
+    if not request["parquet"]:
+        _shut_doors(request["memory_bytes"], request["timeout_s"])
+        return {"answer": {**engine.run(database, sql, parameters, max_rows), "as_of": as_of}}, b""
+    from ledger.query import parquet  # noqa: PLC0415 - only this form of answer needs it, and no file opens later
+
+    _shut_doors(request["memory_bytes"], request["timeout_s"])
+    about = {f"as_of_{name}": str(value) for name, value in as_of.items()}
+    data, found = parquet.run(database, sql, parameters, max_rows, about)
+    return {"answer": {**found, "as_of": as_of}}, data
 
 
-def _load(path: Path, tables: frozenset[str]) -> Loaded:
-    """Read what is wanted; the ledger's file is closed before any SQL runs."""
-    with Ledger.read(path) as ledger:
-        return load(ledger.store.rows(0), tables)
-
-
-def _limit_memory(memory_bytes: int) -> None:
-    """Bound the address space: some functions ignore the engine's own limit."""
-    if not _PAGES.exists():
-        return  # no Linux: the engine's own limit and the deadline are left
-    pages = int(_PAGES.read_text(encoding="ascii").split()[0])
-    limit = pages * resource.getpagesize() + memory_bytes + _RUNTIME_BYTES
-    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+def _shut_doors(memory_bytes: int, timeout_s: float) -> None:
+    """Let the system refuse what the engine might overlook: memory, time, and every file or socket not open yet."""
+    if _PAGES.exists():  # else no Linux: the engine's own limit and the deadline are left
+        pages = int(_PAGES.read_text(encoding="ascii").split()[0])
+        limit = pages * resource.getpagesize() + memory_bytes + _RUNTIME_BYTES
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    seconds = int(timeout_s * engine.THREADS) + _SPARE_S
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+    for kind in (resource.RLIMIT_FSIZE, resource.RLIMIT_NOFILE):
+        resource.setrlimit(kind, (0, 0))
 
 
 def _too_much(message: str) -> dict[str, Any]:
@@ -63,11 +70,13 @@ def _too_much(message: str) -> dict[str, Any]:
 
 def main() -> None:
     """Read a request, write the answer."""
-    text = json.dumps(answer(json.load(sys.stdin)))
-    if len(text) > MAX_ANSWER_BYTES:
-        text = json.dumps(_too_much(f"the answer has more than {MAX_ANSWER_BYTES >> 20} MiB"))
-    sys.stdout.write(text)
-    sys.stdout.flush()
+    found, data = answer(json.load(sys.stdin))
+    line = json.dumps(found)
+    if len(line) + len(data) > MAX_ANSWER_BYTES:
+        line = json.dumps(_too_much(f"the answer has more than {MAX_ANSWER_BYTES >> 20} MiB"))
+        data = b""
+    sys.stdout.buffer.write(line.encode() + b"\n" + data)
+    sys.stdout.buffer.flush()
 
 
 if __name__ == "__main__":

@@ -7,32 +7,32 @@ SELECT may hold an INSERT in a WITH. Trusted for: nothing but the answer's truth
 
 from __future__ import annotations
 
-import datetime as dt
-import math
-import re
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import duckdb
 
 from ledger.errors import UsageError
-from ledger.query.names import ALL_TABLES
+from ledger.query import views
+from ledger.query.cells import plain
+from ledger.query.names import recorded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Iterable, Mapping
 
     from ledger.query.tables import Loaded
 
 MAX_SQL_BYTES = 100_000
-MAX_DEPTH = 16
-_CONFIG: dict[str, str | bool | int | float | list[str]] = {
+THREADS = 2
+_ALONE: dict[str, str | bool | int | float | list[str]] = {
     "allow_community_extensions": False,
     "allow_unsigned_extensions": False,
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
-    "python_enable_replacements": False,
-    "threads": 2,
 }
+"""Nothing is downloaded, and no second SQLite library comes near a ledger's file."""
+
+_CONFIG = {**_ALONE, "python_enable_replacements": False, "threads": THREADS}
+_SHORT = "CREATE TEMP MACRO short(id) AS substr(id, strpos(id, ':') + 1, 12)"
 # the order matters: what needs access is set before access is taken away
 _LOCK = (
     "SET temp_directory = ''",
@@ -44,7 +44,26 @@ _LOCK = (
 
 def connect() -> duckdb.DuckDBPyConnection:
     """An empty database in memory; `lock` it before anybody's SQL runs."""
-    return duckdb.connect(":memory:", config=_CONFIG)
+    database = duckdb.connect(":memory:", config=_CONFIG)
+    # whose cells are times with a zone reads that zone from a file: here, while files can be opened
+    database.execute("SET TimeZone = 'UTC'").execute("SELECT now()").fetchall()
+    return database
+
+
+def connect_open() -> duckdb.DuckDBPyConnection:
+    """An empty database in memory for whoever works in this process: only extensions are kept out."""
+    return duckdb.connect(":memory:", config=_ALONE)
+
+
+def put(
+    database: duckdb.DuckDBPyConnection, loaded: Loaded, derived: Iterable[views.View] = ()
+) -> None:
+    """Let a database see tables that were read, and make derived ones of them; also the macro `short(id)`."""
+    for name, table in loaded.tables.items():
+        database.register(recorded(name), table)
+    for item in derived:
+        database.execute(f"CREATE TEMP VIEW {item.name} AS {item.sql}")
+    database.execute(_SHORT)
 
 
 def lock(database: duckdb.DuckDBPyConnection, memory_bytes: int) -> None:
@@ -54,8 +73,8 @@ def lock(database: duckdb.DuckDBPyConnection, memory_bytes: int) -> None:
         database.execute(statement)
 
 
-def check(database: duckdb.DuckDBPyConnection, sql: str) -> frozenset[str]:
-    """Admit exactly one SELECT; the ledger tables that it reads.
+def check(database: duckdb.DuckDBPyConnection, sql: str) -> views.Wanted:
+    """Admit exactly one SELECT; what it needs of the ledger's tables.
 
     Raises:
         UsageError: `QUERY_REFUSED`, it is not one SELECT or too long; `QUERY_FAILED`, it is no SQL.
@@ -68,7 +87,7 @@ def check(database: duckdb.DuckDBPyConnection, sql: str) -> frozenset[str]:
         statements = database.extract_statements(sql)
     except duckdb.Error as error:
         raise failed(error) from None
-    types = [statement.type.name for statement in statements]
+    types = [_type_of(statement) for statement in statements]
     if types != ["SELECT"]:
         raise UsageError(
             "QUERY_REFUSED",
@@ -77,17 +96,13 @@ def check(database: duckdb.DuckDBPyConnection, sql: str) -> frozenset[str]:
             expected="SELECT",
             actual=", ".join(types) or "nothing",
         )
-    return _tables_in(sql)
+    return views.wanted_by(sql)
 
 
 def run(
-    database: duckdb.DuckDBPyConnection,
-    sql: str,
-    parameters: Mapping[str, str],
-    loaded: Loaded,
-    max_rows: int,
+    database: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str, str], max_rows: int
 ) -> dict[str, Any]:
-    """Run an admitted statement on a locked database; see `ask.Answer` for the fields.
+    """Run an admitted statement on a locked database: `columns`, `rows`, `truncated`; see `ask.Answer`.
 
     Raises:
         UsageError: `QUERY_FAILED`, `QUERY_REFUSED` (it reached for something outside) or `QUERY_LIMITS`.
@@ -100,10 +115,17 @@ def run(
         raise failed(error) from None
     return {
         "columns": names,
-        "rows": [[_plain(value, 0) for value in row] for row in rows[:max_rows]],
+        "rows": [[plain(value) for value in row] for row in rows[:max_rows]],
         "truncated": len(rows) > max_rows,
-        "as_of": {"size": loaded.size, "root": loaded.root},
     }
+
+
+def _type_of(statement: duckdb.Statement) -> str:
+    """The type of a statement; some that the engine takes have none that Python knows."""
+    try:
+        return statement.type.name
+    except ValueError:
+        return "OTHER"
 
 
 def failed(error: duckdb.Error) -> UsageError:
@@ -118,35 +140,3 @@ def failed(error: duckdb.Error) -> UsageError:
     return UsageError(
         "QUERY_FAILED", f"{kind.lower()}: {message}" if rest else message, field="sql"
     )
-
-
-def _tables_in(sql: str) -> frozenset[str]:
-    """Every ledger table whose name stands in the text; too many cost time, never a wrong answer."""
-    return frozenset(re.findall(r"[a-z_]+", sql.lower())) & frozenset(ALL_TABLES)
-
-
-def _plain(value: Any, depth: int) -> Any:
-    """A cell as JSON: exact where JSON can be, text where it cannot."""
-    if value is None or isinstance(value, str | bool):
-        return value
-    if isinstance(value, int):
-        return value if abs(value) < 2**53 else str(value)
-    if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)
-    if isinstance(value, Decimal):
-        number = float(value)
-        return number if Decimal(repr(number)) == value else str(value)
-    for types, convert in _CONVERT:
-        if isinstance(value, types):
-            return convert(value)
-    if depth < MAX_DEPTH and isinstance(value, list | tuple):
-        return [_plain(item, depth + 1) for item in value]
-    if depth < MAX_DEPTH and isinstance(value, dict):
-        return {str(key): _plain(item, depth + 1) for key, item in value.items()}
-    return str(value)
-
-
-_CONVERT: tuple[tuple[type | tuple[type, ...], Callable[[Any], str]], ...] = (
-    ((dt.datetime, dt.date, dt.time), lambda value: value.isoformat()),
-    ((bytes, bytearray, memoryview), lambda value: bytes(value).hex()),
-)

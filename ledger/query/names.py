@@ -1,7 +1,12 @@
-"""What the tables are called; apart from `tables`, so that listing them loads no Arrow."""
+"""What the tables are called; apart from `tables`, so that listing them loads no Arrow.
+
+Three sorts: `records`, `edges` and one table a kind, read from the ledger; `as_of`, the head at which they were
+read; and what `views/*.sql` derive from those, some of them under the name of the table that they extend.
+"""
 
 from __future__ import annotations
 
+AS_OF = "as_of"
 RECORDS = "records"
 EDGES = "edges"
 
@@ -54,4 +59,15 @@ TABLES: dict[str, str] = {
 }
 """Kind -> table."""
 
-ALL_TABLES = (RECORDS, EDGES, *TABLES.values())
+READ = (AS_OF, RECORDS, EDGES, *TABLES.values())
+"""Tables that are read from the ledger."""
+
+DERIVED = ("batches", "checkpoints", "judgements", "looks", "updates")
+"""Tables that `views/*.sql` make of others."""
+
+ALL_TABLES = (*READ, *(name for name in DERIVED if name not in READ))
+
+
+def recorded(table: str) -> str:
+    """What a table that is read is called in the database: another name, where a derived one has its own."""
+    return f"recorded_{table}" if table in DERIVED else table

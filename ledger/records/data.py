@@ -127,6 +127,7 @@ class RewardAudited(Body):
     name: Slug
     reward_version: Count
     code: Blob
+    suite: Blob
     pairs: Positive
     inversions: Count
     findings: Blob | None

@@ -24,23 +24,48 @@ from ledger.records.base import (
 PassKind = Literal["criteria_reversal", "position_swap", "direction"]
 
 
+class Simulation(Model):
+    """How the power of a study was simulated: method, recorded seed, simulated studies, replicates of each."""
+
+    method: Slug
+    seed: Count
+    trials: Positive
+    replicates: Positive
+
+
 class StudyRegistered(Body):
-    """What a study will do and what would count, before any of its runs is launched."""
+    """What a study will do and what would count, before any of its runs is launched.
+
+    Rates, gains and the spread (standard deviation of the gain between seeds) are fractions of 1. A training seed uses
+    `streams` sampler streams, numbered from the seed on. `settings` are those that its plans share. `attainable_gain`,
+    `minimum_p` and `best_power` are of a candidate that never fails, `power` is that of the whole gate for `effect`.
+    """
 
     kind: ClassVar[str] = "study.registered"
-    version: ClassVar[int] = 0
+    version: ClassVar[int] = 1
 
-    seeds: Annotated[list[Count], Field(min_length=1, max_length=64)]
+    name: Name
+    seeds: Annotated[list[Count], Field(min_length=1, max_length=16)]
+    streams: Positive
+    settings: dict[Slug, Setting | Real]
     settings_digest: Digest
+    tests: Annotated[list[Slug], Field(min_length=1, max_length=8)]
     comparisons: Positive
     alpha: Real
     minimum_gain: Real
+    effect: Real
+    spread: Real
+    baseline_rate: Real
     cases: Positive
+    families: Positive
     rollouts: Positive
+    undecided_share: Real
     guards: Annotated[list[Slug], Field(max_length=32)]
-    power: Real
     attainable_gain: Real
     minimum_p: Real
+    best_power: Real
+    power: Real
+    simulation: Simulation
     descriptive: bool
 
 
@@ -57,6 +82,7 @@ class ProtocolRegistered(Body):
     case_kinds: dict[Literal["desk", "dialogue"], Count]
     families: Counts
     generation: dict[Slug, Setting | Real]
+    template: Blob | None = None
     judging: Literal["json", "likelihood"] | None
     passes: Annotated[list[PassKind], Field(max_length=4)]
     rubric: Blob | None

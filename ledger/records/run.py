@@ -20,7 +20,9 @@ from ledger.records.base import (
     Setting,
     Slug,
     Text,
+    empty,
 )
+from ledger.records.learning import WeightState
 
 Start = Literal["fresh", "weights", "exact"]
 FailureCode = Literal[
@@ -45,13 +47,31 @@ class Hardware(Model):
     processes: Annotated[int, Field(ge=1, le=64)] = 1
 
 
+class Reading(Model):
+    """How a plan's rows become tokens: by which tokenizer and chat template, what is cut or dropped, and what comes out."""
+
+    tokenizer: Digest
+    template: Blob
+    encoding: Digest
+    reasons: Counts
+    listed: Blob | None
+
+
+class TrainedTensors(Model):
+    """Which tensors a plan trains, by their number, the numbers in them, and a digest of names, types and shapes."""
+
+    count: Positive
+    parameters: Positive
+    digest: Digest
+
+
 class PlanPrepared(Body):
     """Everything a run will do, before it does it."""
 
     kind: ClassVar[str] = "plan.prepared"
     version: ClassVar[int] = 1
 
-    method: Literal["sft", "rl"]
+    method: Literal["sft", "dpo", "kto", "reward", "rl"]
     settings: dict[Slug, Setting | Real]
     settings_digest: Digest
     libraries: dict[Slug, Slug]
@@ -63,7 +83,10 @@ class PlanPrepared(Body):
     start: Start
     fork: bool = False
     rows: Counts
+    reading: Reading | None = None
     warnings: Annotated[list[Text], Field(max_length=64)]
+    library_settings: dict[Slug, Setting | Real] = empty(dict)
+    trained: TrainedTensors | None = None
 
 
 class RunLaunched(Body):
@@ -118,6 +141,15 @@ class RowAccount(Model):
     dropped: Count
 
 
+class TrainedWeights(Model):
+    """What a completed run leaves: the state, its tensors one a line, how many numbers they hold, their norm."""
+
+    state: WeightState
+    tensors: Blob
+    parameters: Positive
+    norm: Real
+
+
 class RunEnded(Body):
     """An attempt is over: how, with what counted, and what that does not establish."""
 
@@ -131,6 +163,7 @@ class RunEnded(Body):
     rows: RowAccount
     not_established: Annotated[list[Text], Field(max_length=32)]
     metrics: Blob | None
+    weights: TrainedWeights | None = None
 
 
 class RunReconciled(Body):

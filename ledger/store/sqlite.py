@@ -177,6 +177,21 @@ class SqliteStore:
             return False
         return True
 
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """One read transaction: everything read in it is the ledger at one moment, whoever appends meanwhile.
+
+        Raises:
+            UsageError: `LEDGER_BUSY`.
+            EvidenceError: `LEDGER_UNREADABLE`.
+        """
+        with translated(self.path):
+            self._db.execute("BEGIN")
+        try:
+            yield
+        finally:
+            self._rollback()
+
     def tail(self) -> tuple[int, bytes | None]:
         """Number of records and the id stored beside the last one."""
         with translated(self.path):

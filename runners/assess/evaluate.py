@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any
 from ledger.canonical import loads
 from ledger.errors import UsageError
 from runners.assess.config import LikelihoodSettings
+from runners.assess.prompts import write_template
 from runners.child import ChildExit, Event, Reply, run_child
 from runners.prepare.data import put_lines, read_lines
 from runners.prepare.shelf import model_folder
+from runners.train.plans import plan_of
 from runners.train.recovery import recover
 from verifiers.data.identity import rows_bytes
 from verifiers.judgement import assemble
@@ -72,8 +74,13 @@ def transcribe(
     cases = read_lines(ledger, protocol.body["cases"])
     (scratch / "cases.jsonl").write_bytes(rows_bytes(cases))
     settings = protocol.body["generation"]
+    model = _model_job(base, place.shelf)
+    template = scratch / "template.jinja"
+    plan = None if subject is base else plan_of(ledger, subject)
+    write_template(ledger, protocol, base, Path(model["path"]), template, plan)
     job = {
-        "model": _model_job(base, place.shelf),
+        "model": model,
+        "template": str(template),
         "adapter": _adapter_job(ledger, subject, scratch),
         "cases": str(scratch / "cases.jsonl"),
         "settings": settings,
@@ -230,9 +237,7 @@ def _child(
 def _base_model(ledger: Ledger, subject: Record) -> Record:
     if subject.kind == "model.registered":
         return subject
-    run = ledger.get(str(subject.ref("run")))
-    plan = ledger.get(str(run.ref("plan")))
-    return ledger.get(str(plan.ref("model")))
+    return ledger.get(str(plan_of(ledger, subject).ref("model")))
 
 
 def _model_job(model: Record, shelf: Path) -> dict[str, Any]:

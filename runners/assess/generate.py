@@ -3,7 +3,8 @@
     python -m runners.assess.generate          job on stdin, events on stdout (runners.protocol), log on stderr
 
 Job: `model` {path, name, files}, `adapter` {path, files, state} or null, `cases` (JSON Lines with `id` and `messages`),
-`settings` (`GenerationSettings.effective`), `output` (file for the transcripts).
+`settings` (`GenerationSettings.effective`), `template` (the file of the chat template in effect, or null), `output` (file
+for the transcripts).
 Events: `start` with the digest of the weights that speak, `progress` after each batch, then `end`.
 
 The adapter is merged into the base weights, in float32, before the first token: the same answers as beside them up to
@@ -21,7 +22,7 @@ import orjson
 from runners.protocol import Channel, serve
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import torch
 
@@ -49,13 +50,16 @@ def transcribe(channel: Channel, job: dict[str, Any]) -> dict[str, Any]:
     from runners.assess.config import GenerationSettings
     from runners.loading import load_model, merge_adapter, tensors_digest
     from runners.seeding import seed_everything
-    from runners.train.tokens import load_tokenizer, prompt_ids
+    from runners.train.bounds import bounded
+    from runners.train.tokens import load_tokenizer
 
     settings = GenerationSettings.from_values(job["settings"])
     seed_everything(0, settings.threads)
-    tokenizer = load_tokenizer(Path(job["model"]["path"]))
+    template = None if job.get("template") is None else Path(job["template"])
+    tokenizer = load_tokenizer(Path(job["model"]["path"]), template)
     cases = read_cases(Path(job["cases"]))
-    prompts = [prompt_ids(tokenizer, case["messages"]) for case in cases]
+    with bounded() as begin:
+        prompts = [_prompt(tokenizer, case, begin) for case in cases]
     model = merge_adapter(load_model(job["model"], settings.dtype), job["adapter"])
     weights = tensors_digest(model.named_parameters())
     channel.ask("start", weights=weights, cases=len(cases), **start_fields(settings))
@@ -77,6 +81,22 @@ def transcribe(channel: Channel, job: dict[str, Any]) -> dict[str, Any]:
         "prompts": sha256("\n".join(line["prompt_digest"] for line in lines).encode()),
         "weights": weights,
     }
+
+
+def _prompt(tokenizer: Any, case: Case, begin: Callable[[], None]) -> list[int]:
+    """The prompt's token ids, rendered within the bounds that a stranger's template gets.
+
+    Raises:
+        EvidenceError: `TEMPLATE_FAILED`, with the case.
+    """
+    from ledger.errors import EvidenceError
+    from runners.train.tokens import prompt_ids
+
+    begin()
+    try:
+        return prompt_ids(tokenizer, case["messages"], case.get("tools"))
+    except EvidenceError as error:
+        raise EvidenceError(error.code, f"case {case['id']}: {error.message}") from None
 
 
 def read_cases(path: Path) -> list[Case]:

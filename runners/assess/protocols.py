@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ledger import canonical
-from ledger.blobs import JSON
+from ledger.blobs import JSON, TEXT
 from ledger.errors import UsageError
 from runners.assess.config import GenerationSettings
 from runners.prepare.data import put_lines, roles_of, split_rows
 from runners.settings import load_object
+from runners.train.templates import template_named, template_text
 from verifiers.data.hand_out import hand_out
 from verifiers.data.identity import dataset_identity, row_digest
 from verifiers.judgement.comparison import GUARDS
@@ -31,7 +32,7 @@ class ProtocolConfig:
     """What a protocol's file says.
 
     `split` and `judge` are record ids; `desk_cases` and `dialogue_cases` are how many of each kind are taken, whole
-    twins only; the rest are generation settings.
+    twins only; `template` is the text of a chat template that was read from a file; the rest are generation settings.
     """
 
     name: str
@@ -42,6 +43,7 @@ class ProtocolConfig:
     dialogue_cases: int
     undecided_share: str
     generation: GenerationSettings
+    template: str | None = None
 
 
 def read_config(path: Path) -> ProtocolConfig:
@@ -51,6 +53,7 @@ def read_config(path: Path) -> ProtocolConfig:
         UsageError: `INPUT_MISSING`, `SETTING_UNKNOWN`, `SETTING_INVALID`.
     """
     values = load_object(path)
+    GenerationSettings.check_names(values, *KNOWN)
     known = {name: values.pop(name) for name in KNOWN if name in values}
     if not isinstance(known.get("split"), str):
         raise UsageError(
@@ -58,6 +61,7 @@ def read_config(path: Path) -> ProtocolConfig:
         )
     if known.get("role", "validation") not in ("validation", "test"):
         raise UsageError("SETTING_INVALID", "role is validation or test", field="role")
+    template = template_named(path.parent, values)
     return ProtocolConfig(
         name=_typed(known, "name", str, path.stem),
         split=known["split"],
@@ -67,6 +71,7 @@ def read_config(path: Path) -> ProtocolConfig:
         dialogue_cases=_typed(known, "dialogue_cases", int, 0),
         undecided_share=canonical.real(_typed(known, "undecided_share", float, 0.05)),
         generation=GenerationSettings.from_values(values),
+        template=template,
     )
 
 
@@ -87,6 +92,10 @@ def register(ledger: Ledger, config: ProtocolConfig) -> Record:
     split = ledger.get(config.split, "split.declared")
     judge = ledger.get(config.judge, "model.registered") if config.judge else None
     cases = choose_cases(ledger, split, config)
+    text = config.template
+    if text is None and config.generation.chat_template is not None:
+        text = template_text(ledger.blobs.read(config.generation.chat_template))
+    template = None if text is None else ledger.blobs.put(text.encode(), TEXT)
     rubric = None
     if judge is not None:
         rubric = ledger.blobs.put(canonical.encode(default_rubric("likelihood")), JSON)
@@ -103,6 +112,7 @@ def register(ledger: Ledger, config: ProtocolConfig) -> Record:
             "case_kinds": dict(Counter(case["kind"] for case in cases)),
             "families": dict(Counter(case["family"] for case in cases)),
             "generation": config.generation.effective(),
+            "template": template.model_dump() if template else None,
             "judging": "likelihood" if judge else None,
             "passes": ["direction"] if judge else [],
             "rubric": rubric.model_dump() if rubric else None,

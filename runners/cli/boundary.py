@@ -131,7 +131,7 @@ def _answer(app: App) -> int:
     if app.as_json:
         failure = outcome.failure
         error = {"error": failure.as_dict()} if failure else {}
-        _print_object(app, ok=failure is None, **error, result=outcome.result)
+        _print_object(app, ok=failure is None, **error, result=outcome.result, **_warned(app))
     else:
         _print_lines(app, outcome)
     return outcome.exit_code
@@ -139,6 +139,9 @@ def _answer(app: App) -> int:
 
 def _print_lines(app: App, outcome: Outcome) -> None:
     color = app.color(sys.stdout.isatty())
+    if outcome.data is not None:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(outcome.data)
     for line in outcome.lines:
         render.write(line, color=color)
     _print_warnings(app)
@@ -148,13 +151,25 @@ def _print_lines(app: App, outcome: Outcome) -> None:
         app.say(render.Styled(f"next: {_with_ledger(app, outcome.next_step)}", dim=True))
 
 
-def _print_warnings(app: App) -> None:
+def _warnings(app: App) -> list[dict[str, str]]:
     """What was recorded is durable; that the mark against a rollback was not written must be said all the same."""
     from ledger.codes import CODES
 
     codes = {code for code, _ in app.written.warnings} if app.written else set()
-    for code in sorted(codes & {"HIGHWATER_LAGS"}):
-        app.say(f"warning: {CODES[code].means} [{code}]")
+    return [
+        {"code": code, "message": CODES[code].means, "hint": CODES[code].hint}
+        for code in sorted(codes & {"HIGHWATER_LAGS"})
+    ]
+
+
+def _warned(app: App) -> dict[str, Any]:
+    found = _warnings(app)
+    return {"warnings": found} if found else {}
+
+
+def _print_warnings(app: App) -> None:
+    for warning in _warnings(app):
+        app.say(f"warning: {warning['message']} [{warning['code']}]")
 
 
 def _with_ledger(app: App, step: str) -> str:
@@ -167,8 +182,9 @@ def _with_ledger(app: App, step: str) -> str:
 
 def _fail(app: App, error: LedgerError) -> int:
     if app.as_json:
-        _print_object(app, ok=False, error=error.as_dict())
+        _print_object(app, ok=False, error=error.as_dict(), **_warned(app))
     else:
+        _print_warnings(app)
         _print_error(app, error)
     return exit_code(error.code)
 

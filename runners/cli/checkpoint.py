@@ -89,7 +89,7 @@ def recover(app: App, checkpoint_id: str, folder: Path) -> None:
                 ("lacks", ", ".join(done.absent) or "nothing: a run can go on exactly"),
             ]
         ),
-        next_step=f"evidence run resume {render.short(str(found.ref('run')))}",
+        next_step=f"evidence run resume {render.short(str(found.ref('run')))} --wait",
     )
 
 

@@ -31,10 +31,14 @@ PASSPHRASE_VARIABLE = "EVIDENCE_KEY_PASSPHRASE"  # noqa: S105 - the variable's n
 
 @dataclass
 class Outcome:
-    """A command's answer: the JSON result, the lines for a person, the next command, maybe a failure."""
+    """A command's answer: the JSON result, the lines for a person, the next command, maybe a failure.
+
+    `data` stands for the lines where a program reads on: bytes that go out as they are.
+    """
 
     result: dict[str, Any]
     lines: Sequence[str] = ()
+    data: bytes | None = None
     next_step: str | None = None
     failure: LedgerError | None = None
     exit_code: int = 0
@@ -197,6 +201,7 @@ class App:
         result: dict[str, Any],
         lines: Sequence[str] = (),
         *,
+        data: bytes | None = None,
         next_step: str | None = None,
         failure: LedgerError | None = None,
         exit_code: int | None = None,
@@ -206,13 +211,14 @@ class App:
         Args:
             result: the JSON result; see `schemas/cli/`.
             lines: what a person reads on stdout, e.g. from `render.table`.
+            data: bytes for stdout instead of the lines, never for a terminal.
             next_step: the command to run next, shown on stderr as the last line.
             failure: why the work was done and yet did not succeed (`verify` that found something wrong):
                 the JSON object then has `ok` false, the error and the result.
             exit_code: 1 where there is a failure and 0 where there is none, unless given.
         """
         code = (1 if failure else 0) if exit_code is None else exit_code
-        self.outcome = Outcome(result, lines, next_step, failure, code)
+        self.outcome = Outcome(result, lines, data, next_step, failure, code)
 
     def say(self, line: str) -> None:
         """A remark for a person, on stderr; under `--json` only where EVIDENCE_PROGRESS is set."""

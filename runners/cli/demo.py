@@ -20,7 +20,7 @@ from runners.cli.context import App, pass_app
 )
 @click.option(
     "--steps",
-    type=click.IntRange(1),
+    type=click.IntRange(4),
     default=None,
     help="Optimizer steps, fewer for a quick look [the demo's own].",
 )
@@ -28,8 +28,9 @@ from runners.cli.context import App, pass_app
 def demo(app: App, into: Path, steps: int | None) -> None:
     """Do the whole job on real input.
 
-    Trains a real model on real orders, evaluates it, is refused a promotion, verifies everything, and shows
-    what one flipped byte does. Takes about ten minutes on two cores; keys and ledger lie in the new folder.
+    Trains a real model on real orders, kills its own run half-way and recovers it to the last bit, evaluates the
+    result, is refused a promotion, verifies everything, and shows what one flipped byte does. Takes about ten
+    minutes on two cores; keys and ledger lie in the new folder.
     """
     from runners.demo.story import run_demo
 

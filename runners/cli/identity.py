@@ -49,14 +49,15 @@ def init(
     """Make a ledger, its root key and its writer key.
 
     The root key enrols and revokes keys; the writer key signs every record. Both lie outside the ledger
-    folder. No review key is made: each reviewer makes one of their own.
+    folder. No review key is made: each reviewer makes one of their own. What an init that was killed left in DIR,
+    before anybody could write a record, is begun again.
     """
     from ledger import places
     from ledger.book import Ledger
     from ledger.ed25519 import PrivateKey
 
     path = directory or app.ledger_path
-    _check(path, origin)
+    _check(app, path, origin)
     passphrase = app.new_passphrase(passphrase_env)
     root, writer = PrivateKey.generate(), PrivateKey.generate()
     folder = key_dir or places.key_dir(app.config_dir, root.id)
@@ -108,7 +109,8 @@ def init(
     )
 
 
-def _check(path: Path, origin: str) -> None:
+def _check(app: App, path: Path, origin: str) -> None:
+    from ledger import beginnings
     from ledger.records.base import ORIGIN_PATTERN
 
     if not re.fullmatch(ORIGIN_PATTERN, origin):
@@ -119,8 +121,15 @@ def _check(path: Path, origin: str) -> None:
             expected="letters, digits and . _ ~ / - only, at most 128 characters",
             hint="name the ledger as example.com/support-bot",
         )
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+    if not path.exists():
+        return
+    if not path.is_dir() or not beginnings.is_free(path, app.state_dir):
         raise UsageError("LEDGER_EXISTS", f"{path} is not an empty folder")
+    if any(path.iterdir()):
+        app.say(
+            f"an init of {path} was cut short before anybody could write a record: it is begun again, "
+            "with new keys; the ones that it made lie where they are"
+        )
 
 
 def _refuse_inside(folder: Path, ledger: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,13 +19,21 @@ if TYPE_CHECKING:
 
     from ledger.book import Ledger
     from ledger.query.lineage import Graph, Node
+    from ledger.record import Record
 
 Label = dict[str, str]
+_BYTES = {
+    "source.ingested": ("content", "digest"),
+    "model.registered": ("tree",),
+    "checkpoint.published": ("tree",),
+    "promotion.granted": ("tree",),
+}
 
 
 @click.command(
     cls=Verb,
-    example="evidence lineage 4f2a81\nevidence lineage 4f2a81 --impact --format mermaid > impact.mmd",
+    example="evidence lineage 4f2a81\nevidence lineage ./adapter\n"
+    "evidence lineage 4f2a81 --impact --format mermaid > impact.mmd",
 )
 @click.argument("record")
 @click.option(
@@ -33,7 +43,7 @@ Label = dict[str, str]
 @click.option(
     "--format",
     "notation",
-    type=click.Choice(["tree", "mermaid", "dot", "json"]),
+    type=click.Choice(["tree", "mermaid", "dot", "svg", "json"]),
     default="tree",
     show_default=True,
     help="How to draw it.",
@@ -41,39 +51,85 @@ Label = dict[str, str]
 @click.option("--full", is_flag=True, help="Show every update instead of folding long chains.")
 @pass_app
 def lineage(app: App, record: str, direction: str, notation: str, full: bool) -> None:
-    """Show what a record rests on, or what rests on it."""
+    """Show what a record rests on, or what rests on it.
+
+    RECORD is an id, its first six hex digits or more, or @N for the record at seq N; or a folder, written with
+    a slash: the promotion, checkpoint or model that has exactly its bytes.
+    """
     from ledger.query.lineage import fold, walk
 
     with app.read_ledger() as ledger:
-        root = ledger.get(record)
+        root = _root(ledger, record)
         graph = walk(ledger, root, "impact" if direction == "impact" else "up")
         graph = graph if full else fold(graph)
         suspects = _suspects(ledger, graph)
         labels = _labels(ledger, graph, suspects)
-    result = as_result(graph, suspects)
-    lines = _json(result) if notation == "json" else _DRAWN[notation](graph, labels)
+        result = as_result(graph, suspects, _bytes_of(ledger, graph))
+    lines = _lines(notation, graph, labels, suspects, result)
     app.emit(result, lines, next_step=f"evidence show {render.short(root.id)}")
 
 
-def as_result(graph: Graph, suspects: Label) -> dict[str, Any]:
-    """The graph as `--json` answers it; a folded node says how many records it stands for, a suspect one why."""
+def _root(ledger: Ledger, name: str) -> Record:
+    """The record of an id or seq, or of a folder by its bytes."""
+    if not any(mark in name for mark in (os.sep, os.altsep) if mark) and name not in {".", ".."}:
+        return ledger.get(name)
+    from ledger.query.by_bytes import record_of_folder
+
+    return record_of_folder(ledger, Path(name))
+
+
+def _lines(
+    notation: str, graph: Graph, labels: Label, suspects: Label, result: dict[str, Any]
+) -> list[str]:
+    if notation == "json":
+        return _json(result)
+    if notation == "svg":
+        from runners.cli import lineage_svg
+
+        return lineage_svg.draw(graph, labels, suspects)
+    return _DRAWN[notation](graph, labels)
+
+
+def as_result(graph: Graph, suspects: Label, held: Label) -> dict[str, Any]:
+    """The graph as `--json` answers it; a folded node says how many records it stands for, a suspect one why.
+
+    Args:
+        graph: the graph.
+        suspects: why a node is suspect.
+        held: the digest of the bytes that a node is about.
+    """
     return {
         "root": graph.root,
         "direction": graph.direction,
-        "nodes": [_node_result(node, suspects) for node in graph.nodes.values()],
+        "nodes": [_node_result(node, suspects, held) for node in graph.nodes.values()],
         "edges": [
             {"from": edge.source, "to": edge.target, "role": edge.role} for edge in graph.edges
         ],
     }
 
 
-def _node_result(node: Node, suspects: Label) -> dict[str, Any]:
+def _node_result(node: Node, suspects: Label, held: Label) -> dict[str, Any]:
     plain: dict[str, Any] = {"id": node.id, "kind": node.kind, "seq": node.seq}
     if node.records > 1:
         plain |= {"last_seq": node.last_seq, "records": node.records, "kinds": dict(node.kinds)}
     if node.id in suspects:
         plain["suspect"] = suspects[node.id]
+    if node.id in held:
+        plain["bytes"] = held[node.id]
     return plain
+
+
+def _bytes_of(ledger: Ledger, graph: Graph) -> Label:
+    """The digest of a source's file, and of a model's, a checkpoint's or a promotion's folder."""
+    found: Label = {}
+    for node in graph.nodes.values():
+        if node.kind in _BYTES and (record := ledger.find(node.id)) is not None:
+            value: Any = record.body
+            for name in _BYTES[node.kind]:
+                value = value.get(name) if isinstance(value, dict) else None
+            if isinstance(value, str):
+                found[node.id] = value
+    return found
 
 
 def _suspects(ledger: Ledger, graph: Graph) -> Label:

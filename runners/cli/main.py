@@ -40,7 +40,12 @@ REGISTRY: dict[str, dict[str, tuple[str, str]]] = {
             f"{_HERE}.checkpoint:checkpoint",
             "List checkpoints, get them back, check what they say",
         ),
+        "reward": (f"{_HERE}.reward:reward", "Try rewards before anything is trained on them"),
         "eval": (f"{_HERE}.evaluation:evaluation", "Put models to the same cases and compare them"),
+        "study": (
+            f"{_HERE}.study:study",
+            "Fix what would count, before any run; read other tables",
+        ),
         "promote": (f"{_HERE}.promote:promote", "Promote a checkpoint, or record why not"),
         "demo": (f"{_HERE}.demo:demo", "Do the whole job on real input"),
     },
@@ -48,6 +53,8 @@ REGISTRY: dict[str, dict[str, tuple[str, str]]] = {
         "log": (f"{_HERE}.history:log", "List records, newest first"),
         "show": (f"{_HERE}.history:show", "Show one record"),
         "lineage": (f"{_HERE}.lineage:lineage", "Show what a record rests on, or what rests on it"),
+        "diff": (f"{_HERE}.diff:diff", "Show what differs between two runs, plans or checkpoints"),
+        "audit": (f"{_HERE}.audit:audit", "Audit what stands behind a checkpoint"),
         "query": (f"{_HERE}.query:query", "Ask the ledger in SQL"),
         "prove": (
             f"{_HERE}.seals:prove",

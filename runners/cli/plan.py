@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from runners.cli import render
+from runners.cli import planned, render
 from runners.cli.commands import Group
 from runners.cli.context import App, pass_app
 
@@ -40,6 +40,7 @@ def plan() -> None:
 @click.option(
     "--fork", is_flag=True, help="With --continue: beside another run that went on from it."
 )
+@click.option("--study", metavar="STUDY", help="The run is one of this study's, by its seed.")
 @click.option("--check", is_flag=True, help="Count and print everything, record nothing.")
 @pass_app
 def sft(
@@ -49,29 +50,29 @@ def sft(
     init_from: str | None,
     continued: str | None,
     fork: bool,
+    study: str | None,
     check: bool,
 ) -> None:
     """Plan supervised fine-tuning.
 
     CONFIG is a TOML or JSON file that names a split and a model and the settings that differ from the
-    defaults. Every effective setting is printed. --like and --continue take the settings from there.
+    defaults. Every effective setting is printed, and each row that is cut or cannot be trained on is listed with the
+    reason. --like and --continue take the settings from there.
     """
     from runners.prepare.shelf import default_shelf
-    from runners.train.plans import prepare_sft
+    from runners.train.plans import prepare_sft, record_plan
 
     _check_choice(config, like, init_from, continued, fork=fork)
     with app.read_ledger() if check else app.open_ledger() as ledger:
         descent = _descent(ledger, like, init_from, continued, fork=fork)
-        prepared = prepare_sft(ledger, _config(ledger, config, descent), default_shelf(), descent)
-        record = None if check else ledger.append("plan.prepared", prepared.body, prepared.refs)
+        chosen = _config(ledger, config, descent)
+        with app.progress("counting rows") as bar:
+            prepared = prepare_sft(ledger, chosen, default_shelf(), descent, planned.telling(bar))
+        if study is not None:
+            prepared.refs["study"] = ledger.get(study, "study.registered").id
+        record = None if check else record_plan(ledger, prepared)
     body, figures = prepared.body, prepared.figures
-    settings = [(name, str(value)) for name, value in sorted(body["settings"].items())]
-    counted = [
-        *((f"rows {name}", str(count)) for name, count in figures["rows"].items()),
-        *((f"tokens {name}", str(count)) for name, count in figures["tokens"].items()),
-        ("datums", str(figures["datums"])),
-        ("epochs", figures["epochs"]),
-    ]
+    command = planned.command(config, like, init_from, continued, study, fork=fork)
     app.emit(
         {
             "plan": record.id if record else None,
@@ -79,20 +80,17 @@ def sft(
             "warnings": body["warnings"],
             "rows": figures["rows"],
             "tokens": figures["tokens"],
+            "datums": figures["datums"],
+            "epochs": figures["epochs"],
+            "reasons": figures["reasons"],
+            "listed": figures["listed"],
         },
         [
             *render.fields([("plan", render.short(record.id) if record else "not recorded")]),
             "",
-            *render.table(("setting", "value"), settings),
-            "",
-            *render.fields(counted),
-            *(f"warning: {text}" for text in body["warnings"]),
+            *planned.lines(body, figures, f"{command} --check --json"),
         ],
-        next_step=(
-            f"evidence run launch {render.short(record.id)} --wait"
-            if record
-            else f"evidence plan sft {config or ''}".rstrip()
-        ),
+        next_step=(f"evidence run launch {render.short(record.id)} --wait" if record else command),
     )
 
 

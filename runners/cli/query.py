@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import re
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ledger.errors import UsageError
-from runners.cli import render
+from runners.cli import query_answer, render
 from runners.cli.commands import Verb
 from runners.cli.context import App, pass_app
 
 if TYPE_CHECKING:
-    from ledger.query.ask import Answer
+    from ledger.query.ask import Limits
+    from ledger.query.named_queries import NamedQuery
 
-ROWS_SHOWN = 50
+MAX_SQL_BYTES = 1 << 20
 
 
 @click.command(
     cls=Verb,
     example="evidence query --list\nevidence query curve --param run=4f2a81\n"
-    "evidence query 'SELECT step, loss FROM updates ORDER BY step'",
+    "evidence query 'SELECT step, loss FROM updates ORDER BY step' --format csv > loss.csv\n"
+    "evidence query - < question.sql",
 )
-@click.argument("question", required=False, metavar="[SQL|NAME]")
+@click.argument("question", required=False, metavar="[SQL|NAME|-]")
 @click.option("--list", "listing", is_flag=True, help="List the questions that have a name.")
 @click.option("--tables", is_flag=True, help="List the tables and their columns.")
 @click.option(
@@ -34,6 +37,15 @@ ROWS_SHOWN = 50
     help="A parameter's value; may be repeated.",
 )
 @click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "csv", "json", "parquet"]),
+    default="table",
+    show_default=True,
+    help="How to answer; all but table give every row with whole ids.",
+)
+@click.option("--whole", is_flag=True, help="Whole ids in the table.")
+@click.option(
     "--limit",
     type=click.IntRange(1, 1_000_000),
     default=10_000,
@@ -43,7 +55,7 @@ ROWS_SHOWN = 50
 @click.option(
     "--timeout",
     "timeout_s",
-    type=click.FloatRange(min=0.1),
+    type=click.FloatRange(0.1, 86_400),
     default=60.0,
     show_default=True,
     metavar="SECONDS",
@@ -52,7 +64,7 @@ ROWS_SHOWN = 50
 @click.option(
     "--memory",
     "memory_mib",
-    type=click.IntRange(min=64),
+    type=click.IntRange(64, 1 << 20),
     default=1024,
     show_default=True,
     metavar="MIB",
@@ -65,61 +77,103 @@ def query(
     listing: bool,
     tables: bool,
     params: tuple[str, ...],
+    form: str,
+    whole: bool,
     limit: int,
     timeout_s: float,
     memory_mib: int,
 ) -> None:
     """Ask the ledger in SQL.
 
-    One SELECT over tables made from the records: `records`, `edges` and one for each kind. It runs on a
-    copy in memory, locked away from files and network. The answer says at which size and root the ledger
-    was read; it does not say that the ledger is sound, evidence verify does.
+    One SELECT over tables made from the records: `records`, `edges`, one for each kind, and some made of
+    those; `-` reads it from stdin. It runs on a copy, locked away from files and network. The answer says at
+    which size and root the ledger was read, as does the table `as_of`; it does not say that the ledger is
+    sound, evidence verify does.
     """
     if listing or tables or question is None:
         _list_tables(app) if tables else _list_queries(app)
         return
+    from ledger.query.ask import Limits
+
+    sql, values = _statement(app, question, params)
+    limits = Limits(limit, timeout_s, memory_mib << 20)
+    if form == "parquet":
+        _answer_parquet(app, sql, values, limits)
+    else:
+        _answer(app, sql, values, limits, form=form, whole=whole)
+
+
+def _answer(
+    app: App, sql: str, values: dict[str, str], limits: Limits, *, form: str, whole: bool
+) -> None:
     from ledger.query.ask import ask
 
-    sql, values = _statement(question, params)
-    answer = ask(
-        app.ledger_path,
-        sql,
-        values,
-        max_rows=limit,
-        timeout_s=timeout_s,
-        memory_bytes=memory_mib << 20,
-    )
-    app.emit(
-        {
-            "columns": answer.columns,
-            "rows": answer.rows,
-            "truncated": answer.truncated,
-            "as_of": {"size": answer.size, "root": answer.root},
-        },
-        _lines(answer),
-        next_step="evidence verify",
-    )
+    answer = ask(app.ledger_path, sql, values, limits)
+    lines: list[str] = []
+    data = None
+    if form == "table":
+        lines = query_answer.table(answer, whole=whole)
+    elif form == "json":
+        lines = query_answer.json_lines(answer)
+    elif sys.stdout.isatty():
+        lines = query_answer.csv_text(answer).splitlines()
+    else:
+        data = query_answer.csv_text(answer).encode()
+    if form != "table":
+        _say_rows(app, query_answer.read_at(len(answer.rows), answer.as_of), answer.truncated)
+    app.emit(query_answer.as_result(answer), lines, data=data, next_step="evidence verify")
 
 
-def _statement(question: str, params: tuple[str, ...]) -> tuple[str, dict[str, str]]:
-    """The SQL of a question and its parameters' values."""
+def _answer_parquet(app: App, sql: str, values: dict[str, str], limits: Limits) -> None:
+    from ledger.query.ask import ask_parquet
+
+    if app.as_json:
+        raise UsageError(
+            "USAGE", "--json is an answer of its own: leave out one of the two", field="--format"
+        )
+    query_answer.refuse_on_terminal(terminal=sys.stdout.isatty())
+    found = ask_parquet(app.ledger_path, sql, values, limits)
+    _say_rows(app, query_answer.read_at(found.rows, found.as_of), found.truncated)
+    app.emit({}, data=found.data, next_step="evidence verify")
+
+
+def _say_rows(app: App, line: str, truncated: bool) -> None:
+    app.say(line + (", and there are more: raise --limit" if truncated else ""))
+
+
+def _statement(app: App, question: str, params: tuple[str, ...]) -> tuple[str, dict[str, str]]:
+    """The SQL of a question and its parameters' values; the id of a record in whole, however it was given."""
     from ledger.query import named_queries
 
     values = _values(params)
+    if question == "-":
+        text = sys.stdin.buffer.read(MAX_SQL_BYTES)
+        return text.decode("utf-8", "surrogateescape"), values
     if not re.fullmatch(r"[a-z_]+", question):
         return question, values
     named = named_queries.find(question)
-    missing = sorted(named.parameters.keys() - values.keys())
-    unknown = sorted(values.keys() - named.parameters.keys())
+    _check_parameters(named, values)
+    if named.parameters:
+        with app.read_ledger() as ledger:
+            for item in named.parameters:
+                values[item.name] = ledger.get(values[item.name], item.kind).id
+    return named.sql, values
+
+
+def _check_parameters(named: NamedQuery, values: dict[str, str]) -> None:
+    wanted = [item.name for item in named.parameters]
+    missing = sorted(set(wanted) - values.keys())
+    unknown = sorted(values.keys() - set(wanted))
     if missing or unknown:
         wrong = f"needs {', '.join(missing)}" if missing else f"has no {', '.join(unknown)}"
         raise UsageError(
             "USAGE",
-            f"query {question} {wrong}",
+            f"query {named.name} {wrong}",
             field="--param",
-            hint=f"evidence query {question} {' '.join(f'--param {name}=VALUE' for name in named.parameters)}",
+            hint=" ".join(
+                [f"evidence query {named.name}", *(f"--param {name}=ID" for name in wanted)]
+            ),
         )
-    return named.sql, values
 
 
 def _values(params: tuple[str, ...]) -> dict[str, str]:
@@ -139,49 +193,46 @@ def _list_queries(app: App) -> None:
     app.emit(
         {
             "queries": [
-                {"name": item.name, "meaning": item.meaning, "parameters": item.parameters}
+                {
+                    "name": item.name,
+                    "meaning": item.meaning,
+                    "units": item.units,
+                    "parameters": {
+                        part.name: f"{part.meaning} ({part.kind})" for part in item.parameters
+                    },
+                }
                 for item in found
             ]
         },
         render.table(
             ("name", "parameters", "answers"),
-            [(item.name, ", ".join(item.parameters), item.meaning) for item in found],
-            limit=120,
+            [
+                (item.name, ", ".join(part.name for part in item.parameters), item.meaning)
+                for item in found
+            ],
+            limit=130,
         ),
         next_step="evidence query NAME",
     )
 
 
 def _list_tables(app: App) -> None:
-    from ledger.query import names, tables
+    from ledger.query import describe, names
 
     kinds = {table: kind for kind, table in names.TABLES.items()}
     described: list[dict[str, Any]] = []
     lines: list[str] = []
     for table in names.ALL_TABLES:
-        columns = tables.columns(table)
+        columns = describe.columns(table)
+        meaning = describe.meaning(table)
         described.append(
             {
                 "table": table,
                 "kind": kinds.get(table),
-                "columns": [{"name": column.name, "type": column.type} for column in columns],
+                "meaning": meaning,
+                "columns": [{"name": name, "type": kind} for name, kind in columns],
             }
         )
-        lines.append(render.Styled(f"{table}  {kinds.get(table, '')}".rstrip(), bold=True))
-        lines.append("  " + ", ".join(f"{column.name} {column.type}" for column in columns))
+        lines.append(render.Styled(f"{table}  {meaning}", bold=True))
+        lines.append("  " + ", ".join(f"{name} {kind}" for name, kind in columns))
     app.emit({"tables": described}, lines, next_step="evidence query 'SELECT …'")
-
-
-def _lines(answer: Answer) -> list[str]:
-    rows = answer.rows[:ROWS_SHOWN]
-    lines = render.table(answer.columns, rows)
-    left = len(answer.rows) - len(rows)
-    if left > 0 or answer.truncated:
-        more = "more" if answer.truncated else f"{left:,} more"
-        lines.append(f"and {more}: --json shows all, LIMIT asks for less")
-    lines.append("")
-    lines.append(
-        f"{render.count(len(answer.rows), 'row')}, read at {render.count(answer.size, 'record')}, "
-        f"root {answer.root[: render.SHORT_DIGITS]}"
-    )
-    return lines

@@ -9,8 +9,10 @@ import click
 
 from ledger.errors import EvidenceError, UsageError
 from runners.cli import render
+from runners.cli.boundary import exit_code
 from runners.cli.commands import Verb
 from runners.cli.context import App, pass_app
+from runners.cli.targets import Target
 
 if TYPE_CHECKING:
     from ledger.book import Ledger
@@ -31,23 +33,45 @@ def seal(app: App, out: Path | None) -> None:
     """
     from ledger import seals
 
-    _check_target(out)
-    with app.open_ledger() as ledger:
-        note = ledger.seal()
-    head = seals.read_unverified(note)
-    if out is not None:
-        out.write_bytes(note)
+    target = Target.reserved(out) if out is not None else None
+    try:
+        with app.open_ledger() as ledger:
+            note = ledger.seal()
+        head = seals.read_unverified(note)
+        unwritten = _unwritten(target, note, head.size)
+    finally:
+        if target is not None:
+            target.release()
     app.emit(
         {
             "origin": head.origin,
             "size": head.size,
             "root": head.root.hex(),
             "seal": note.decode(),
-            "file": None if out is None else str(out),
+            "file": None if out is None or unwritten else str(out),
         },
         note.decode().splitlines(),
         next_step="evidence verify --expect-seal FILE",
+        failure=unwritten,
+        exit_code=exit_code(unwritten.code) if unwritten else None,
     )
+
+
+def _unwritten(target: Target | None, note: bytes, size: int) -> UsageError | None:
+    """Write the seal out; where that fails, say that it was made all the same: it is in the ledger and in the answer."""
+    if target is None:
+        return None
+    try:
+        target.write(note)
+    except UsageError as error:
+        return UsageError(
+            error.code,
+            f"the seal of {render.count(size, 'record')} was made and is kept in the ledger, but not written out: "
+            f"{error.message}",
+            field="--out",
+            hint="keep the seal from this answer, or seal again: evidence seal --out FILE",
+        )
+    return None
 
 
 @click.command(
@@ -89,19 +113,6 @@ def prove(
         _prove(app, record, out)
     else:
         raise UsageError("USAGE", "name a record, or a proof with --check", field="RECORD")
-
-
-def _check_target(out: Path | None) -> None:
-    """Refuse a file that cannot be written before anything is recorded."""
-    if out is None:
-        return
-    if not out.parent.is_dir():
-        raise UsageError("INPUT_MISSING", f"there is no folder {out.parent}", field="--out")
-    if out.is_dir():
-        raise UsageError("OS_REFUSED", f"{out} is a folder", field="--out")
-    if not out.exists():
-        out.open("xb").close()  # what the system refuses, it refuses here
-        out.unlink()
 
 
 def _prove(app: App, name: str, out: Path | None) -> None:

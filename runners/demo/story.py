@@ -12,14 +12,15 @@ from typing import Any
 from ledger.errors import UsageError
 from runners.demo.commands import Shell
 from runners.demo.flip import flip_one_byte
+from runners.demo.recovery import LEAST_STEPS, Recovered, broken_run, save_steps
 
 ORIGIN = "example.com/desk-demo"
 DATA_SEED = "7"
 SPLIT_BY = ("customer_id", "order_id", "metadata.wording_id")
 FRACTIONS, SPLIT_SEED = "60,20,20", "1"
 DESK_CASES, DIALOGUE_CASES = 64, 4
+STEPS = 110
 SETTINGS: dict[str, str] = {
-    "steps": "110",
     "batch_size": "8",
     "first_layer": "15",
     "matmul": '"bfloat16"',
@@ -34,7 +35,7 @@ def run_demo(into: Path, steps: int | None, say: Say) -> tuple[dict[str, Any], l
 
     Args:
         into: an empty or missing folder.
-        steps: optimizer steps, None for the demo's own number.
+        steps: optimizer steps, at least `LEAST_STEPS`; None for the demo's own number.
         say: prints a line for the person who watches.
 
     Returns:
@@ -43,6 +44,10 @@ def run_demo(into: Path, steps: int | None, say: Say) -> tuple[dict[str, Any], l
     Raises:
         UsageError: `LEDGER_EXISTS`, the folder is not empty; `DEMO_FAILED`, a command ended otherwise than told.
     """
+    if steps is not None and steps < LEAST_STEPS:
+        raise UsageError(
+            "DEMO_FAILED", f"a run of fewer than {LEAST_STEPS} steps cannot break off half-way"
+        )
     if importlib.util.find_spec("trl") is None:
         raise UsageError("DEMO_FAILED", "the demo trains a model", hint="install the train extra")
     if into.exists() and any(into.iterdir()):
@@ -70,7 +75,8 @@ class _Story:
 
     def __init__(self, shell: Shell, steps: int | None) -> None:
         self.shell = shell
-        self.steps = steps
+        self.steps = STEPS if steps is None else steps
+        self.recovered: Recovered
         self.result: dict[str, Any] = {"ledger": str(shell.folder / "ledger")}
 
     def _run(self, *arguments: str, expect: tuple[int, ...] = (0,)) -> dict[str, Any]:
@@ -104,17 +110,16 @@ class _Story:
         self._say(f"   audit: {audit['verdict']}; held-out rows touched: {audit['levels']}")
 
     def train(self) -> None:
-        """Every optimizer step waits for its record."""
+        """Every optimizer step waits for its record; half-way everything is killed, and the run goes on."""
         self._say(
-            "3. Supervised fine-tuning; every optimizer step waits until its record is durable."
+            "3. Supervised fine-tuning; every optimizer step waits until its record is durable. "
+            f"After {save_steps(self.steps)} of {self.steps} steps a checkpoint; soon after it we kill the run."
         )
         plan = self._run("plan", "sft", str(self.shell.folder / "sft.toml"))
-        run = self._run("run", "launch", plan["plan"], "--wait")
-        self.checkpoint = run["checkpoint"]
-        self.result["updates"] = run["counters"]["updates"]
-        self._say(
-            f"   {run['counters']['updates']} updates acknowledged, checkpoint {self.checkpoint[7:19]}"
-        )
+        self.recovered = broken_run(self.shell, plan["plan"], self.steps, self._say)
+        self.checkpoint = self.recovered.checkpoint
+        self.result["updates"] = self.recovered.updates
+        self.result["recovery"] = self.recovered.as_dict()
 
     def judge(self) -> None:
         """Base and adapter on the same held-out cases, scored by execution; dialogues by a judge."""
@@ -172,6 +177,7 @@ class _Story:
         base_right = paired["both"] + paired["baseline_only"]
         p = float(candidate["mcnemar_p"])
         flipped = self.result["flipped"]
+        recovered = self.recovered
         self.result["comparison"] = self.comparison
         beats = {
             "the base model (exact McNemar test)": right > base_right and p < SIGNIFICANT,
@@ -192,7 +198,8 @@ class _Story:
                 for name, won in beats.items()
             ),
             "better than the base is mostly the format of the answer; one training seed is descriptive",
-            f"updates acknowledged: {self.result['updates']}; verdict: {self.result['verified']}",
+            *recovered.lines(),
+            f"updates acknowledged: {recovered.updates}; verdict: {self.result['verified']}",
             f"flipped byte: {flipped['code']} at record {flipped['found']}",
             f"largest process: {peak_memory_gb():.1f} GB of memory",
             f"minutes: {sum(took for _, took in self.shell.took_s) / 60:.1f}",
@@ -200,9 +207,8 @@ class _Story:
 
     def _write_config(self) -> Path:
         config = self.shell.folder / "sft.toml"
-        settings = dict(SETTINGS)
-        if self.steps is not None:
-            settings["steps"] = str(self.steps)
+        steps = {"steps": str(self.steps), "save_steps": str(save_steps(self.steps))}
+        settings = {**SETTINGS, **steps}
         lines = [f'split = "{self.split}"', f'model = "{self.model}"']
         lines += [f"{name} = {value}" for name, value in settings.items()]
         config.write_text("\n".join(lines) + "\n", encoding="utf-8")

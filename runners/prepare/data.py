@@ -74,7 +74,7 @@ def ingest_files(
     parsed = parse_sources(files, keep_held_out=keep_held_out)
     check_not_empty(parsed)
     sources = [
-        _record_source(ledger, title, blob, note, origin=note.origin or f"file {title}")
+        record_source(ledger, title, blob, note, origin=note.origin or f"file {title}")
         for (title, _), blob in zip(named, blobs, strict=True)
     ]
     forms = [file.form for file in files]
@@ -98,7 +98,7 @@ def ingest_tau2(ledger: Ledger, seed: int) -> tuple[list[Record], Record, Parsed
     note = SourceNote(licence=tau2.LICENCE, review="unreviewed")
     origin = f"package {tau2.PACKAGE} {tau2.package_version()}, {tau2.RETAIL_FOLDER}"
     sources = [
-        _record_source(
+        record_source(
             ledger, path.name, keep(ledger, path), note, origin=origin, licence_text=licence_blob
         )
         for path in (folder / file for file in tau2.RETAIL_FILES)
@@ -220,7 +220,7 @@ def _form(ledger: Ledger, name: str, blob: Blob) -> str:
         return form_of(name, stream.read(START_BYTES))
 
 
-def _record_source(
+def record_source(
     ledger: Ledger,
     name: str,
     blob: Blob,
@@ -229,6 +229,7 @@ def _record_source(
     origin: str,
     licence_text: Blob | None = None,
 ) -> Record:
+    """Record bytes that were kept as a source."""
     return ledger.append(
         "source.ingested",
         {

@@ -202,16 +202,48 @@ def _tokenizer_digest(files: Iterable[FileEntry]) -> str:
     return tree_digest(file for file in files if file.path in TOKENIZER_FILES)
 
 
+def own_template(folder: Path) -> str | None:
+    """The text of a model folder's chat template; None where it has none, or several of which none is *the* one.
+
+    Raises:
+        EvidenceError: `MODEL_UNSAFE`, it is too large or not UTF-8, or the tokenizer's configuration cannot be read.
+    """
+    if (folder / TEMPLATE_FILE).exists():
+        with open_regular(folder / TEMPLATE_FILE) as stream:
+            data = stream.read(MAX_CONFIG_BYTES + 1)
+        try:
+            text = data.decode("utf-8")
+        except UnicodeDecodeError:
+            raise EvidenceError(
+                "MODEL_UNSAFE", f"{TEMPLATE_FILE} is not UTF-8", field=TEMPLATE_FILE
+            ) from None
+        if len(data) > MAX_CONFIG_BYTES:
+            raise EvidenceError(
+                "MODEL_UNSAFE",
+                f"{TEMPLATE_FILE} is longer than {MAX_CONFIG_BYTES} bytes",
+                field=TEMPLATE_FILE,
+            )
+        return text
+    if (folder / "tokenizer_config.json").exists():
+        return _template_in_config(folder)
+    return None
+
+
 def _template_digest(folder: Path, files: Iterable[FileEntry]) -> str | None:
     names = {file.path for file in files}
     if TEMPLATE_FILE in names:
         return digest_file(folder / TEMPLATE_FILE)[0]
     if "tokenizer_config.json" in names:
-        config = _json(folder, "tokenizer_config.json", MAX_INDEX_BYTES)
-        if not isinstance(config, dict):
-            raise EvidenceError(
-                "MODEL_UNSAFE", "tokenizer_config.json is no object", field="tokenizer_config.json"
-            )
-        template = config.get("chat_template")
-        return sha256(template.encode()) if isinstance(template, str) else None
+        template = _template_in_config(folder)
+        return None if template is None else sha256(template.encode())
     return None
+
+
+def _template_in_config(folder: Path) -> str | None:
+    config = _json(folder, "tokenizer_config.json", MAX_INDEX_BYTES)
+    if not isinstance(config, dict):
+        raise EvidenceError(
+            "MODEL_UNSAFE", "tokenizer_config.json is no object", field="tokenizer_config.json"
+        )
+    template = config.get("chat_template")
+    return template if isinstance(template, str) else None

@@ -27,7 +27,6 @@ def add_package(
     """
     shelf.mkdir(parents=True, exist_ok=True)
     fetched = fetch_model(name, shelf / name, progress)
-    remember(shelf, fetched.model.tree, fetched.folder)
     licence_text = ledger.blobs.put_file(fetched.licence_text, TEXT)
     record = _register(
         ledger,
@@ -37,6 +36,7 @@ def add_package(
         source=fetched.source,
         revision=fetched.revision,
     )
+    remember(shelf, fetched.model.tree, fetched.folder)
     return record, fetched
 
 
@@ -50,16 +50,18 @@ def add_folder(
     source: str,
     revision: str | None,
 ) -> Record:
-    """Register a model folder of the user's own; the shelf remembers where it lies.
+    """Register a model folder of the user's own; then the shelf remembers where it lies.
 
     Raises:
+        UsageError: what admission says; the shelf is then as it was.
         EvidenceError: `MODEL_UNSAFE`, `UNSAFE_PATH`, `TENSORS_INVALID`.
     """
     found = describe(folder, name)
-    remember(shelf, found.tree, folder)
-    return _register(
+    record = _register(
         ledger, found, licence=licence, licence_text=None, source=source, revision=revision
     )
+    remember(shelf, found.tree, folder)  # a model that was refused leaves nothing on the shelf
+    return record
 
 
 def _register(

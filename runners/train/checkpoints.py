@@ -1,6 +1,6 @@
 """Checkpoints: what is in one, written whole or not at all (torch-free apart from the saving callable).
 
-A checkpoint folder holds the adapter's tensors, its configuration and the learner's state
+A checkpoint folder holds the tensors of an adapter or of a whole model, their configuration and the learner's state
 (`verifiers.learning.learner_state`), and no pickle. Trusted for: the tensors on disk are those of the last acknowledged
 update. They are read back and hashed before anybody is told. A crash leaves either no folder or a `.partial` one, which
 nothing reads.
@@ -16,9 +16,12 @@ from ledger.digests import open_regular
 from ledger.errors import EvidenceError
 from verifiers.learning.learner_state import (
     ADAPTER_FILE,
+    CONFIG_FILE,
     LEARNER_FILE,
     OPTIMIZER_FILE,
     RANDOM_FILE,
+    openers,
+    weights_file,
 )
 from verifiers.learning.tensors import file_state_digest
 
@@ -26,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-CONFIG_FILE = "adapter_config.json"
 FILES = (CONFIG_FILE, ADAPTER_FILE, OPTIMIZER_FILE, RANDOM_FILE, LEARNER_FILE)
 
 
@@ -35,8 +37,8 @@ def write_checkpoint(folder: Path, save: Callable[[Path], None], state: str) -> 
 
     Args:
         folder: where it will be; it must not exist.
-        save: writes the files into the folder it is given; files that are no part of a checkpoint are left out.
-        state: the state digest that the adapter must have.
+        save: writes the files into the folder it is given; what a library leaves beside an adapter is left out.
+        state: the state digest that the trained tensors must have.
 
     Raises:
         EvidenceError: `CHECKPOINT_CHANGED`, what is on disk has another state.
@@ -46,19 +48,20 @@ def write_checkpoint(folder: Path, save: Callable[[Path], None], state: str) -> 
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     save(partial)
-    for path in partial.iterdir():
-        if path.name not in FILES:
-            path.unlink()
+    if (partial / ADAPTER_FILE).exists():
+        for path in partial.iterdir():
+            if path.name not in FILES:
+                path.unlink()
     found = adapter_state_digest(partial)
     if found != state:
         raise EvidenceError(
             "CHECKPOINT_CHANGED",
-            "the adapter on disk is not the live one",
+            "the weights on disk are not the live ones",
             expected=state,
             actual=found,
         )
-    for name in FILES:
-        sync(partial / name)
+    for path in partial.iterdir():
+        sync(path)
     sync(partial)
     if folder.exists():
         raise FileExistsError(folder)
@@ -67,12 +70,13 @@ def write_checkpoint(folder: Path, save: Callable[[Path], None], state: str) -> 
 
 
 def adapter_state_digest(folder: Path) -> str:
-    """The state digest of an adapter folder, from its bytes alone.
+    """The state digest of a folder with an adapter or a whole model, from its bytes alone.
 
     Raises:
-        EvidenceError: `TENSORS_INVALID` or `UNSAFE_PATH`: its tensors cannot be read.
+        EvidenceError: `CHECKPOINT_WRONG`, it has no file of weights; `TENSORS_INVALID` or `UNSAFE_PATH`: its tensors
+            cannot be read.
     """
-    with open_regular(folder / ADAPTER_FILE) as stream:
+    with open_regular(folder / weights_file(openers(folder))) as stream:
         return file_state_digest(stream)
 
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from ledger.records.base import DIGEST_PATTERN
 from runners.seeding import SEED_LIMIT
-from runners.settings import Settings
+from runners.settings import Day, Settings
+from runners.train.foreign_names import FOREIGN
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
 LINEAR_LAYERS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+
+ADAPTER_SETTINGS = ("lora_rank", "lora_alpha", "lora_dropout", "lora_targets", "first_layer")
+"""What only an adapter has."""
 
 Positive = Annotated[int, Field(ge=1)]
 Count = Annotated[int, Field(ge=0)]
@@ -31,9 +36,19 @@ class SftSettings(Settings):
     step there and changes nothing elsewhere. `attention` is the library's implementation: on a CPU, for short rows,
     `eager` beats `sdpa`, whose backward pass takes a third of a step. With `processes` above 1 each of them reads
     `accumulation` micro-batches a step, on the CPU, and has `threads` threads of its own. A checkpoint is written after the last step, and
-    at each multiple of `save_steps` where that is not 0.
+    at each multiple of `save_steps` where that is not 0. `chat_template` is the digest of a template in place of the
+    model's own (a file's path in a configuration), `template_date` the day that a template is told which asks for it.
+
+    With `tuning` at `full` every weight of the model is trained, and the settings of the adapter (`ADAPTER_SETTINGS`)
+    are absent: recorded as null, refused where they are given. `dtype` is that of the base model's weights; an adapter's
+    own stay in float32. `autocast` computes matrix products in bfloat16 and leaves the weights as they are. With
+    `eval_steps` the mean loss over up to `eval_rows` validation rows is taken after each so many steps. `packing` is
+    off, and cannot be on.
     """
 
+    foreign: ClassVar[Mapping[str, str]] = FOREIGN
+
+    tuning: Literal["lora", "full"] = "lora"
     steps: Positive = 100
     batch_size: Annotated[int, Field(ge=1, le=512)] = 8
     accumulation: Annotated[int, Field(ge=1, le=64)] = 1
@@ -55,6 +70,7 @@ class SftSettings(Settings):
     order: Literal["random", "grouped"] = "grouped"
     block_rows: Annotated[int, Field(ge=1, le=512)] = 4
     dtype: Literal["float32", "bfloat16"] = "float32"
+    autocast: Literal["none", "bfloat16"] = "none"
     matmul: Literal["float32", "bfloat16"] = "float32"
     attention: Literal["eager", "sdpa"] = "eager"
     gradient_checkpointing: bool = False
@@ -62,13 +78,37 @@ class SftSettings(Settings):
     threads: Annotated[int, Field(ge=1, le=1024)] = 2
     processes: Annotated[int, Field(ge=1, le=64)] = 1
     save_steps: Count = 0
+    chat_template: Annotated[str, Field(pattern=DIGEST_PATTERN)] | None = None
+    template_date: Day | None = None
+    eval_steps: Count = 0
+    eval_rows: Annotated[int, Field(ge=1, le=65_536)] = 256
+    packing: bool = False
 
     @model_validator(mode="after")
-    def _warmup_fits(self) -> SftSettings:
+    def _fits(self) -> SftSettings:
+        given = sorted(self.model_fields_set.intersection(ADAPTER_SETTINGS))
         if self.warmup_steps >= self.steps:
-            message = "warmup_steps is not below steps"
-            raise ValueError(message)
+            raise ValueError("warmup_steps is not below steps")
+        if self.tuning == "full" and given:
+            raise ValueError(f"{given[0]} is a setting of an adapter, and tuning is full")
+        if self.packing:
+            raise ValueError(
+                "packing is not there: rows of a pack would be one sequence, and a step could not name what it read"
+            )
         return self
+
+    @classmethod
+    def from_values(cls, values: Mapping[str, Any]) -> Self:
+        """Settings from a plain object; see `Settings.from_values`. An adapter's may be null where there is none."""
+        if values.get("tuning") == "full":
+            absent = {name for name in ADAPTER_SETTINGS if values.get(name, 0) is None}
+            values = {name: value for name, value in values.items() if name not in absent}
+        return super().from_values(values)
+
+    def effective(self) -> dict[str, Any]:
+        """Every setting as a record holds it; those of an adapter are null where every weight is trained."""
+        values = super().effective()
+        return values | dict.fromkeys(ADAPTER_SETTINGS) if self.tuning == "full" else values
 
 
 def settings_from(values: Mapping[str, Any]) -> SftSettings:

@@ -1,8 +1,7 @@
-"""Plans: everything a supervised run will do, written down before it does it (loads the tokenizer only)."""
+"""Plans: everything a supervised run will do, written down before it does it (loads the training libraries late)."""
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,21 +9,29 @@ from typing import TYPE_CHECKING, Any
 from ledger import canonical
 from ledger.digests import inventory, sha256, tree_digest
 from ledger.errors import UsageError
+from ledger.twins import descended_digest, fresh_digest
 from runners.environment import library_versions, machine, usable_cores
 from runners.prepare.data import roles_of, split_rows
 from runners.prepare.shelf import model_folder
 from runners.settings import load_object
+from runners.train import planned_rows
+from runners.train.binding import check_tuning
 from runners.train.config import SftSettings
+from runners.train.expansion import expand_body
+from runners.train.templates import template_named
+from runners.train.validation import ROLE, validation_rows
 from runners.train.world_size import crowded
 from verifiers.data.hand_out import HandedOut, hand_out
 from verifiers.data.identity import rows_bytes
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ledger.book import Ledger
     from ledger.record import Record
 
+NAMED = ("split", "model")
 PACKAGES = ("ledger", "verifiers", "runners")
-TRUNCATED = "rows lose tokens to max_length"
 OTHER_HARDWARE = (
     "the hardware is not the parent's: going on is equivalent, not bit for bit the same"
 )
@@ -32,11 +39,15 @@ OTHER_HARDWARE = (
 
 @dataclass(frozen=True)
 class SftConfig:
-    """What a configuration file says: which split, which model, and the settings that differ."""
+    """What a configuration file says: which split, which model, and the settings that differ.
+
+    `template` is the text of a chat template that was read from a file; `settings.chat_template` is its digest.
+    """
 
     split: str
     model: str
     settings: SftSettings
+    template: str | None = None
 
 
 def read_config(path: Path) -> SftConfig:
@@ -46,7 +57,8 @@ def read_config(path: Path) -> SftConfig:
         UsageError: `INPUT_MISSING`, `SETTING_UNKNOWN`, `SETTING_INVALID`.
     """
     values = load_object(path)
-    named = {name: values.pop(name, None) for name in ("split", "model")}
+    SftSettings.check_names(values, *NAMED)
+    named = {name: values.pop(name, None) for name in NAMED}
     for name, value in named.items():
         if not isinstance(value, str):
             raise UsageError(
@@ -55,7 +67,9 @@ def read_config(path: Path) -> SftConfig:
                 field=name,
                 hint=f'add {name} = "ID"',
             )
-    return SftConfig(str(named["split"]), str(named["model"]), SftSettings.from_values(values))
+    template = template_named(path.parent, values)
+    settings = SftSettings.from_values(values)
+    return SftConfig(str(named["split"]), str(named["model"]), settings, template)
 
 
 @dataclass(frozen=True)
@@ -87,11 +101,12 @@ FRESH = Descent()
 
 @dataclass(frozen=True)
 class Prepared:
-    """A plan's body and refs, ready to be recorded, and what a person should read first."""
+    """A plan's body and refs, ready for `record_plan`, what it will name, and what a person should read first."""
 
     body: dict[str, Any]
     refs: dict[str, str | list[str]]
     figures: dict[str, Any]
+    kept: tuple[planned_rows.Kept, ...] = ()
 
 
 def config_of(plan: Record) -> SftConfig:
@@ -107,13 +122,25 @@ def plan_of(ledger: Ledger, checkpoint: Record) -> Record:
 
 
 def prepare_sft(
-    ledger: Ledger, config: SftConfig, shelf: Path, descent: Descent = FRESH
+    ledger: Ledger,
+    config: SftConfig,
+    shelf: Path,
+    descent: Descent = FRESH,
+    tell: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> Prepared:
-    """Everything about a supervised run, counted before launch; nothing is recorded.
+    """Everything about a supervised run, counted before launch; nothing is recorded or kept.
+
+    Args:
+        ledger: open for reading or writing.
+        config: what to plan.
+        shelf: where model folders lie.
+        descent: what is taken from elsewhere.
+        tell: called with rows counted and all rows.
 
     Raises:
-        UsageError: `REF_MISSING`, the split has no audit; `LEAKAGE_NOT_ACCEPTED`; `MODEL_NOT_HERE`; `ROW_UNTRAINABLE`.
-        EvidenceError: `HELD_OUT_ROW`; `MODEL_FILES_CHANGED`; `TEMPLATE_NOT_PREFIX`.
+        UsageError: `REF_MISSING`, the split has no audit; `LEAKAGE_NOT_ACCEPTED`; `MODEL_NOT_HERE`; `ROW_UNTRAINABLE`;
+            `TEMPLATE_MISSING`; `TEMPLATE_UNSTABLE`.
+        EvidenceError: `HELD_OUT_ROW`; `MODEL_FILES_CHANGED`; `TEMPLATE_INVALID`; `TEMPLATE_UNBOUNDED`.
     """
     split = ledger.get(config.split, "split.declared")
     model = ledger.get(config.model, "model.registered")
@@ -122,12 +149,29 @@ def prepare_sft(
     if audit.body["verdict"] != "clean" and not acceptance:
         raise _not_accepted(audit)
     folder = model_folder(shelf, model)
-    figures = _preflight(folder, training_rows(ledger, split), config.settings)
+    template = planned_rows.template_of(ledger, model, folder, config.settings, config.template)
+    rows = training_rows(ledger, split)
+    if not rows:
+        raise UsageError(
+            "ROW_UNTRAINABLE", "the split has no chat rows with role train", field="split"
+        )
+    figures = planned_rows.counted(folder, rows_of(rows), config.settings, template, tell)
+    evaluated = validation_rows(ledger, split, config.settings)
     refs: dict[str, str | list[str]] = {"split": split.id, "audit": audit.id, "model": model.id}
     if acceptance:
         refs["acceptance"] = acceptance[-1].id
     body = _body(config.settings, split, model, figures)
-    return Prepared(_descended(ledger, body, refs, descent), refs, figures)
+    body["reading"], kept = planned_rows.reading(model, template, figures)
+    expand_body(body, folder, model.body["name"], config.settings)
+    if evaluated:
+        body["rows"] = {**body["rows"], ROLE: len(evaluated)}
+    return Prepared(_descended(ledger, body, refs, descent), refs, figures, tuple(kept))
+
+
+def record_plan(ledger: Ledger, prepared: Prepared) -> Record:
+    """Keep what a prepared plan names, and record it."""
+    planned_rows.keep(ledger, prepared.kept)
+    return ledger.append("plan.prepared", prepared.body, prepared.refs)
 
 
 def _descended(
@@ -138,9 +182,10 @@ def _descended(
         refs["like"] = descent.like.id
     if descent.parent is None:
         return body
+    check_tuning(descent.parent, plan_of(ledger, descent.parent), body["settings"]["tuning"])
     parent = refs["parent"] = descent.parent.id
-    twin = {"of": body["settings_digest"], "start": descent.start, "parent": parent}
-    body |= {"start": descent.start, "settings_digest": sha256(canonical.encode(twin))}
+    digest = descended_digest(body["settings_digest"], descent.start, parent)
+    body |= {"start": descent.start, "settings_digest": digest}
     if descent.exact:
         old = plan_of(ledger, descent.parent)
         body["budget_updates"] = _budget_left(ledger, descent.parent, old, fork=descent.fork)
@@ -174,7 +219,12 @@ def training_rows(ledger: Ledger, split: Record) -> list[HandedOut]:
 
 def write_rows(path: Path, rows: list[HandedOut]) -> None:
     """Rows as the child reads them: each line a chat row with its digest under `row`."""
-    path.write_bytes(rows_bytes({**item.row, "row": item.digest} for item in rows))
+    path.write_bytes(rows_of(rows))
+
+
+def rows_of(rows: list[HandedOut]) -> bytes:
+    """The bytes of that file."""
+    return rows_bytes({**item.row, "row": item.digest} for item in rows)
 
 
 def code_digests() -> dict[str, str]:
@@ -244,29 +294,15 @@ def _not_accepted(audit: Record) -> UsageError:
     )
 
 
-def _preflight(folder: Path, rows: list[HandedOut], settings: SftSettings) -> dict[str, Any]:
-    from runners.train.preflight import preflight
-
-    if not rows:
-        raise UsageError(
-            "ROW_UNTRAINABLE", "the split has no chat rows with role train", field="split"
-        )
-    with tempfile.TemporaryDirectory() as scratch:
-        path = Path(scratch) / "rows.jsonl"
-        write_rows(path, rows)
-        return preflight(folder, path, settings)
-
-
 def _body(
     settings: SftSettings, split: Record, model: Record, figures: dict[str, Any]
 ) -> dict[str, Any]:
     effective = settings.effective()
     here = machine()
-    twin = {"method": "sft", "settings": effective, "split": split.id, "model": model.body["tree"]}
     return {
         "method": "sft",
         "settings": effective,
-        "settings_digest": sha256(canonical.encode(twin)),
+        "settings_digest": fresh_digest("sft", effective, split.id, model.body["tree"]),
         "libraries": library_versions(),
         "code": code_digests(),
         "hardware": {
@@ -280,15 +316,5 @@ def _body(
         "budget_datums": figures["datums"],
         "start": "fresh",
         "rows": figures["rows"],
-        "warnings": [*_warnings(figures), *crowded(settings, usable_cores())],
+        "warnings": [*planned_rows.warnings_of(figures), *crowded(settings, usable_cores())],
     }
-
-
-def _warnings(figures: dict[str, Any]) -> list[str]:
-    rows = figures["rows"]
-    found = []
-    if rows["truncated"]:
-        found.append(f"{rows['truncated']} of {rows['input']} {TRUNCATED}")
-    if rows["dropped"]:
-        found.append(f"{rows['dropped']} of {rows['input']} rows keep no label and are dropped")
-    return found

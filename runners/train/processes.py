@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import os
 import platform
+import signal
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+GONE, UNKNOWN = "gone", "unknown"
+_DEAD_STATES = frozenset("ZXx")
 
 
 def this_process() -> dict[str, Any]:
@@ -19,8 +24,24 @@ def this_process() -> dict[str, Any]:
 
 
 def start_token(pid: int) -> str:
-    """What tells this process from a later one with the same number: its start in clock ticks since boot."""
-    stat = Path(f"/proc/{pid}/stat")
-    if not stat.exists():
-        return "gone" if Path("/proc/self").exists() else "unknown"
-    return stat.read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()[19]
+    """What tells this process from a later one with the same number: its start in clock ticks since boot.
+
+    One that has ended and whose parent has not asked for its exit code yet (a zombie) is gone: it works at nothing.
+    """
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
+    except (FileNotFoundError, ProcessLookupError):  # the second: it went while it was read
+        return GONE if Path("/proc/self").exists() else UNKNOWN
+    fields = text.rpartition(")")[2].split()
+    return GONE if fields[0] in _DEAD_STATES else fields[19]
+
+
+def break_off(pid: int) -> None:
+    """Tell a supervisor twice to stop, by two signals: at the second it kills its child and records the end.
+
+    Raises:
+        PermissionError: it belongs to another user.
+    """
+    with suppress(ProcessLookupError):  # it has just ended by itself
+        for number in (signal.SIGINT, signal.SIGTERM):
+            os.kill(pid, number)

@@ -6,11 +6,10 @@ record then says that it was said, not seen.
 
 from __future__ import annotations
 
-import platform
 from typing import TYPE_CHECKING
 
 from ledger.errors import UsageError
-from runners.train.status import claims, living
+from runners.train.status import OVER, claims, is_here, living, run_status
 
 if TYPE_CHECKING:
     from ledger.book import Ledger
@@ -30,10 +29,13 @@ def reconcile(ledger: Ledger, run: Record, word: str | None = None) -> Record:
     """
     claim = claims(ledger, run)[-1]
     state, seen = living(claim)
-    here = claim.body["host"] == platform.node()
-    if state == "running":
+    here = is_here(claim)
+    over = (
+        run_status(ledger, run).state in OVER
+    )  # its process may take a moment to go; the rules refuse below
+    if state == "running" and not over:
         raise UsageError("RUN_ALIVE", f"it still works: {seen}", record=run.id)
-    if not here and not word:
+    if not here and not word and not over:
         raise UsageError("HOST_OTHER", f"the run was {seen}", record=run.id)
     body = {"found": "dead", "by": "observation" if here else "operator", "evidence": seen}
     if not here:

@@ -16,9 +16,10 @@ from runners.environment import library_versions
 from runners.prepare.data import read_lines
 from runners.prepare.shelf import model_folder
 from runners.train.child_events import check_event
+from runners.train.planned_rows import template_job
 from runners.train.plans import code_digests, training_rows, write_rows
 from runners.train.status import claims
-from runners.train.supervisor import promised, start_job
+from runners.train.supervisor import planned_job, promised, start_job
 from runners.train.world_size import processes_of
 
 if TYPE_CHECKING:
@@ -189,11 +190,10 @@ def _job(ledger: Ledger, plan: Record, path: _Path, shelf: Path, place: Path) ->
     model = ledger.get(str(plan.ref("model")))
     write_rows(place / "rows.jsonl", training_rows(ledger, ledger.get(str(plan.ref("split")))))
     folder = model_folder(shelf, model)
-    files = {"name": model.body["name"], "files": model.body["files"]}
     return {
-        "model": {"path": str(folder), **files},
+        **planned_job(plan, model, folder),
         "rows": str(place / "rows.jsonl"),
-        "settings": plan.body["settings"],
+        **template_job(ledger, plan, place),
         "output": str(place / "output"),
         "until": path.updates[-1].body["step"],
         "start": start_job(ledger, path.origin, path.step, place / "start"),

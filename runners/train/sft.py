@@ -1,10 +1,12 @@
-"""Supervised fine-tuning of an adapter: the child process, top to bottom.
+"""Supervised fine-tuning of an adapter or of a whole model: the child process, top to bottom.
 
     python -m runners.train.sft          job on stdin, events on stdout (runners.protocol), log on stderr
 
-Job: `model` {path, name, files}, `rows` (JSON Lines of chat rows, each with its digest in `row`), `settings`
-(`SftSettings.effective`), `output` (an empty folder for checkpoints), `until` (the step to end after), `start` (see
-`Start`). With `batches` (the rows of each step from the start on, by digest) those are fed instead of the plan's own.
+Job: `model` {path, name, files, revision}, `rows` (JSON Lines of chat rows, each with its digest in `row`), `settings`
+(`SftSettings.effective`), `template` (the file of the chat template in effect) and `encoding` (the digest of what the
+rows became when they were planned), either may be null, `output` (an empty folder for checkpoints), `until` (the step to end after), `start` (see
+`Start`), `validation` (rows like `rows`, or null), and what the plan says of this machine's libraries: `library_settings`,
+`trained`, `accelerator`; see `runners.train.expansion`. With `batches` (the rows of each step from the start on, by digest) those are fed instead of the plan's own.
 Events: `start`, `restored` where a state was put back, then per step `batch`, `update`, sometimes `checkpoint`, then `end`.
 With `processes` above 1 each of them runs all of this on its share of the rows, and they speak as one
 (`runners.train.shared_channel`).
@@ -20,11 +22,14 @@ from typing import TYPE_CHECKING, Any
 from ledger.errors import EvidenceError
 from runners.protocol import Channel, serve
 from runners.train.shared_channel import claim, ranks_of
-from verifiers.learning.learner_state import ADAPTER_FILE
 
 if TYPE_CHECKING:
     from runners.train.config import SftSettings
     from runners.train.preflight import Encoded
+
+
+MAX_NAMED = 64
+"""How many dropped rows the first event names; the plan lists them all."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +70,7 @@ def train(channel: Channel, job: dict[str, Any]) -> dict[str, Any]:
     from ledger.errors import UsageError
     from runners.seeding import seed_everything
     from runners.train.config import SftSettings
-    from runners.train.preflight import encode_rows, read_rows
+    from runners.train.preflight import check_encoding, encode_rows, given_template, read_rows
     from runners.train.tokens import load_tokenizer
     from runners.train.world_size import check_size
 
@@ -73,8 +78,9 @@ def train(channel: Channel, job: dict[str, Any]) -> dict[str, Any]:
     ranks = ranks_of(channel)
     check_size(settings, ranks.size)
     until, start = int(job["until"]), Start.of(job)
-    tokenizer = load_tokenizer(Path(job["model"]["path"]))
+    tokenizer = load_tokenizer(Path(job["model"]["path"]), given_template(job))
     encoded = encode_rows(tokenizer, read_rows(Path(job["rows"])), settings.max_length)
+    check_encoding(encoded, job.get("encoding"))
     seed_everything(settings.seed, settings.threads, settings.matmul)
     trainer = build(channel, job, settings, encoded, tokenizer)
     ranks.seed_apart(settings.seed)
@@ -102,10 +108,15 @@ def build(
     """The trainer on a freshly loaded model with its adapter, and the data in the order of the steps to come."""
     from datasets import Dataset
 
+    from runners.train.evaluation import validation_of
+    from runners.train.expansion import check_expansion
     from runners.train.order import share
     from runners.train.trainer import Collator, LedgerSFTTrainer, Origin
 
     start = Start.of(job)
+    given = arguments(job, settings)
+    check_expansion(given, job, settings)
+    collator = Collator(int(tokenizer.pad_token_id))
     order = share(reading_order(job, settings, encoded), settings, ranks_of(channel).rank)
     data = Dataset.from_dict(
         {
@@ -122,11 +133,13 @@ def build(
         origin=Origin(Path(start.checkpoint["path"]), start.step)
         if start.checkpoint and start.mode == "exact"
         else None,
+        base_folder=Path(job["model"]["path"]),
+        validation=validation_of(job, settings, tokenizer, collator),
         model=adapted_model(job, settings),
-        args=arguments(job, settings),
+        args=given,
         train_dataset=data,
         processing_class=tokenizer,
-        data_collator=Collator(int(tokenizer.pad_token_id)),
+        data_collator=collator,
     )
 
 
@@ -150,18 +163,40 @@ def reading_order(job: dict[str, Any], settings: SftSettings, encoded: Encoded) 
 
 
 def adapted_model(job: dict[str, Any], settings: SftSettings) -> Any:
-    """The base model with an adapter on it: fresh, or with the weights of the checkpoint that the run starts from.
+    """The model to train: the base, with an adapter on it or not, and the weights of the checkpoint that the run starts from.
 
     Raises:
         EvidenceError: the model or the checkpoint is not what was registered, or does not fit the settings.
-        UsageError: `SETTING_INVALID`, the model has no module of a target's name, or no such layer.
+        UsageError: `SETTING_INVALID`, the model has no module of a target's name, or no such layer; `PLAN_STALE`, the
+            libraries train other tensors than the plan says.
+    """
+    from runners.loading import load_model
+    from runners.train.expansion import check_trained
+    from runners.train.trained import load_weights
+
+    base = load_model(job["model"], settings.dtype, settings.attention)
+    model = trained_model(base, job, settings)
+    check_trained(model, job.get("trained"))
+    start = Start.of(job)
+    if start.checkpoint is not None:
+        load_weights(model, start.checkpoint)
+    return model
+
+
+def trained_model(base: Any, job: dict[str, Any], settings: SftSettings) -> Any:
+    """A base model made ready to be trained: with a fresh adapter, or every weight of it.
+
+    Raises:
+        UsageError: `SETTING_INVALID`, see `adapted_model`.
     """
     from peft import get_peft_model
 
     from ledger.errors import UsageError
-    from runners.loading import load_model
+    from runners.train.trained import check_whole
 
-    base = load_model(job["model"], settings.dtype, settings.attention)
+    if settings.tuning == "full":
+        check_whole(base)
+        return base
     names = {name.rpartition(".")[2] for name, _ in base.named_modules()}
     for target in settings.lora_targets:
         if target not in names:
@@ -171,41 +206,8 @@ def adapted_model(job: dict[str, Any], settings: SftSettings) -> Any:
     model = get_peft_model(base, adapter_config(job, settings))
     # The adapter's file names the base model; the library would write this machine's path to it.
     model.peft_config["default"].base_model_name_or_path = job["model"]["name"]
-    start = Start.of(job)
-    if start.checkpoint is not None:
-        load_weights(model, start.checkpoint)
+    model.peft_config["default"].revision = job["model"].get("revision")
     return model
-
-
-def load_weights(model: Any, checkpoint: dict[str, Any]) -> None:
-    """Put a checkpoint's adapter into the model.
-
-    Raises:
-        EvidenceError: `MODEL_FILES_CHANGED`, it is not the checkpoint's folder; `STATE_DIFFERS`, its adapter is another than
-            the settings give.
-    """
-    from peft import set_peft_model_state_dict
-    from safetensors.torch import load_file
-
-    from runners.prepare.models import check_unchanged
-    from runners.train.trainer import live_names, live_state
-
-    folder = Path(checkpoint["path"])
-    check_unchanged(folder, checkpoint["files"])
-    tensors = load_file(folder / ADAPTER_FILE)
-    if {name: value.shape for name, value in tensors.items()} != live_names(model):
-        raise EvidenceError(
-            "STATE_DIFFERS", "the checkpoint's adapter is not the settings' adapter"
-        )
-    set_peft_model_state_dict(model, tensors)
-    found = live_state(model)
-    if found != checkpoint["state"]:
-        raise EvidenceError(
-            "STATE_DIFFERS",
-            "the adapter that was loaded has another state",
-            expected=checkpoint["state"],
-            actual=found,
-        )
 
 
 def adapter_config(job: dict[str, Any], settings: SftSettings) -> Any:
@@ -246,7 +248,6 @@ def layers(job: dict[str, Any], settings: SftSettings) -> list[int]:
 
 def arguments(job: dict[str, Any], settings: SftSettings) -> Any:
     """The library's arguments, each one that matters said outright."""
-    import torch
     from trl.trainer.sft_config import SFTConfig
 
     return SFTConfig(
@@ -269,9 +270,10 @@ def arguments(job: dict[str, Any], settings: SftSettings) -> Any:
         dataset_kwargs={"skip_prepare_dataset": True},
         remove_unused_columns=False,
         max_length=None,
+        packing=False,
         bf16=False,
         gradient_checkpointing=settings.gradient_checkpointing,
-        use_cpu=settings.processes > 1 or not torch.cuda.is_available(),
+        use_cpu=settings.processes > 1 or job.get("accelerator") is None,
         logging_steps=1,
         logging_nan_inf_filter=False,
         save_strategy="no",
@@ -290,7 +292,7 @@ def start_fields(trainer: Any, encoded: Encoded, settings: SftSettings) -> dict[
     )
     return {
         "rows": encoded.account(),
-        "dropped": [{"row": row, "reason": reason} for row, reason in encoded.dropped],
+        "dropped": [{"row": row, "reason": reason} for row, reason in encoded.dropped[:MAX_NAMED]],
         "state": trainer.state_digest,
         "trainable_parameters": trainable,
         "libraries": library_versions(),

@@ -10,6 +10,7 @@ from ledger.blobs import BINARY, JSON, SAFETENSORS
 from ledger.digests import inventory, tree_digest
 from ledger.errors import EvidenceError
 from runners.prepare.data import put_lines
+from runners.train.binding import check_folder, weights_left
 from runners.train.child_events import (
     ROW_COUNTS,
     check_event,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 MAX_ROWS_IN_RECORD = 512
 NOT_ESTABLISHED = [
     "that the recorded loss and gradient were computed as stated: re-execution shows it",
-    "that the adapter is better than its base: an evaluation shows it",
+    "that the trained weights are better than their base: an evaluation shows it",
 ]
 OTHER_HARDWARE = (
     "that redone updates are bit for bit those before: the run went on on other hardware"
@@ -51,6 +52,7 @@ class Supervised:
         output: the child's own folder.
         tell: called with (event, fields) for progress.
         exact: redone updates are promised to be bit for bit those before.
+        not_established: what more the attempt does not show, beside what none of them does.
     """
 
     ledger: Ledger
@@ -61,6 +63,7 @@ class Supervised:
     output: Path
     tell: Callable[[str, dict[str, Any]], None]
     exact: bool = True
+    not_established: tuple[str, ...] = ()
     batch: Record | None = None
     checkpoint: Record | None = None
     restored: bool = False
@@ -179,6 +182,7 @@ class Supervised:
         if self.last_update is None:
             raise EvidenceError("CHILD_PROTOCOL", "a checkpoint came before any update")
         folder = checkpoint_folder(event, self.output)
+        check_folder(self.ledger, self.plan, folder, self.last_update)
         entries = inventory(folder)
         parts = parts_of_folder(folder, event["step"], processes_of(self.plan))
         files = [self._keep(folder, item.path) for item in entries]
@@ -205,6 +209,12 @@ class Supervised:
         blob = self.ledger.blobs.put_file(folder / path, media_type)
         return {"path": path, "size": blob.size, "digest": blob.digest}
 
+    def newest_checkpoint(self) -> Record | None:
+        """The checkpoint of the last update: published by this attempt, or the one that it went on from."""
+        last = self.ledger.state().runs[self.run.id].last_update
+        found = [item for item in (self.checkpoint, self.origin) if item is not None]
+        return next((item for item in found if item.ref("update") == last), None)
+
     def end(self, outcome: str, failure: str | None, detail: str) -> Record:
         """Record how the attempt ended, with the ledger's own counters."""
         state = self.ledger.state().runs[self.run.id]
@@ -212,11 +222,17 @@ class Supervised:
         refs: dict[str, str | list[str]] = {"run": self.run.id}
         if state.last_update is not None:
             refs["last_update"] = state.last_update
-        if self.checkpoint is not None:
-            refs["checkpoint"] = self.checkpoint.id
+        checkpoint = self.checkpoint
+        bound: dict[str, Any] = {}
+        if outcome == "completed":
+            checkpoint = self.newest_checkpoint()
+            bound = {"weights": weights_left(self.ledger, checkpoint)} if checkpoint else {}
+        if checkpoint is not None:
+            refs["checkpoint"] = checkpoint.id
         return self.ledger.append(
             "run.ended",
             {
+                **bound,
                 "outcome": outcome,
                 "failure": failure,
                 "detail": detail[:4000],
@@ -227,7 +243,11 @@ class Supervised:
                     "outcomes": 0,
                 },
                 "rows": self.rows,
-                "not_established": NOT_ESTABLISHED + ([] if self.exact else [OTHER_HARDWARE]),
+                "not_established": [
+                    *NOT_ESTABLISHED,
+                    *self.not_established,
+                    *([] if self.exact else [OTHER_HARDWARE]),
+                ],
                 "metrics": metrics.model_dump() if metrics else None,
             },
             refs,

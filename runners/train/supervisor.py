@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ledger.errors import EvidenceError, UsageError
@@ -17,18 +16,24 @@ from runners.child import ChildExit, run_child
 from runners.environment import machine
 from runners.interrupts import first_is_a_wish
 from runners.prepare.shelf import model_folder
+from runners.train.attempt import Attempt, Material
+from runners.train.config import SftSettings
+from runners.train.logs import child_log
+from runners.train.planned_rows import template_job
 from runners.train.plans import check_fresh, training_rows, write_rows
+from runners.train.precision import accelerator
 from runners.train.processes import start_token, this_process
 from runners.train.recovery import recover
 from runners.train.supervised import NOT_ESTABLISHED, Supervised
+from runners.train.validation import validation_rows
 from runners.train.world_size import check_surroundings, processes_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from ledger.book import Ledger
     from ledger.record import Record
-    from verifiers.data.hand_out import HandedOut
 
     Tell = Callable[[str, dict[str, Any]], None]
 
@@ -45,17 +50,6 @@ class RunResult:
     log: Path
 
 
-@dataclass(frozen=True)
-class _Material:
-    """What an attempt works with, looked up before anything is claimed."""
-
-    plan: Record
-    model: Record
-    folder: Path
-    rows: list[HandedOut]
-    origin: Record | None
-
-
 def launch_sft(
     ledger: Ledger,
     plan: Record,
@@ -69,8 +63,9 @@ def launch_sft(
         ledger: open for writing with a train key.
         plan: a plan that was never launched.
         shelf: where model folders lie.
-        tell: called with (event, fields) for progress: start, update, checkpoint.
-        stop_requested: asked at every event; the child then stops at its next safe boundary, as after a Ctrl-C.
+        tell: called with (event, fields) for progress: claimed, start, update, checkpoint.
+        stop_requested: asked at every event, beside the ledger's own requests; the child then stops at its next safe
+            boundary, as after a Ctrl-C.
 
     Raises:
         UsageError: `PLAN_STALE`, `WORLD_SIZE`, `PLAN_LAUNCHED`, or what the rules refuse; the run is then not launched.
@@ -80,8 +75,10 @@ def launch_sft(
     """
     material = _material(ledger, plan, shelf, _parent(ledger, plan))
     body = {**this_process(), "seen": ledger.seen().model_dump()}
-    run = ledger.append("run.launched", body, {"plan": plan.id})
-    return _attempt(ledger, run, material, tell, stop_requested)
+    with first_is_a_wish() as wish:  # from the claim on somebody has to record an end
+        with wish.held():
+            run = ledger.append("run.launched", body, {"plan": plan.id})
+        return _attempt(Attempt(ledger, run, run, material, tell, stop_requested, wish))
 
 
 def resume_sft(
@@ -115,8 +112,10 @@ def resume_sft(
     if checkpoint is not None:
         refs["checkpoint"] = checkpoint.id
     body = {**this_process(), "from_update": _first_step(material), "exact": promised(plan)}
-    ledger.append("run.resumed", body, refs)
-    return _attempt(ledger, run, material, tell, stop_requested)
+    with first_is_a_wish() as wish:
+        with wish.held():
+            claim = ledger.append("run.resumed", body, refs)
+        return _attempt(Attempt(ledger, run, claim, material, tell, stop_requested, wish))
 
 
 def newest_checkpoint(ledger: Ledger, run: Record) -> Record | None:
@@ -135,8 +134,11 @@ def newest_checkpoint(ledger: Ledger, run: Record) -> Record | None:
 
 
 def promised(plan: Record) -> bool:
-    """Whether bit-exactness is promised here: the processor is the plan's, as threads and libraries are anyway."""
-    return bool(machine().processor == plan.body["hardware"]["processor"])
+    """Whether bit-exactness is promised here: the hardware is the plan's, as threads and libraries are anyway."""
+    planned = plan.body["hardware"]
+    if machine().processor != planned["processor"]:
+        return False
+    return planned["accelerator"] is None or planned["accelerator"] == accelerator()[0]
 
 
 def _parent(ledger: Ledger, plan: Record) -> Record | None:
@@ -144,7 +146,7 @@ def _parent(ledger: Ledger, plan: Record) -> Record | None:
     return None if parent is None else ledger.get(parent)
 
 
-def _material(ledger: Ledger, plan: Record, shelf: Path, origin: Record | None) -> _Material:
+def _material(ledger: Ledger, plan: Record, shelf: Path, origin: Record | None) -> Material:
     check_surroundings(plan, os.environ)
     check_fresh(plan)
     if origin is not None:
@@ -153,10 +155,12 @@ def _material(ledger: Ledger, plan: Record, shelf: Path, origin: Record | None) 
     split = ledger.get(str(plan.ref("split")))
     model = ledger.get(str(plan.ref("model")))
     folder = model_folder(shelf, model)
-    return _Material(plan, model, folder, training_rows(ledger, split), origin)
+    settings = SftSettings.from_values(plan.body["settings"])
+    evaluated = validation_rows(ledger, split, settings)
+    return Material(plan, model, folder, training_rows(ledger, split), evaluated, origin)
 
 
-def _first_step(material: _Material) -> int:
+def _first_step(material: Material) -> int:
     """The step that an attempt stands at before its first: 0 unless it goes on exactly."""
     weights_only = material.origin is None or (
         material.plan.body["start"] == "weights"
@@ -165,68 +169,74 @@ def _first_step(material: _Material) -> int:
     return 0 if weights_only or material.origin is None else int(material.origin.body["step"])
 
 
-def _attempt(
-    ledger: Ledger,
-    run: Record,
-    material: _Material,
-    tell: Tell,
-    stop_requested: Callable[[], bool],
-) -> RunResult:
+def _attempt(attempt: Attempt) -> RunResult:
     """Everything after the claim, whether it launched or resumed the run."""
-    work = ledger.path / "work" / run.id[7:23]
-    number = 1 + len(ledger.referrers(run.id, "run", "run.resumed"))
-    place = work / f"attempt-{number}"
+    material, place = attempt.material, attempt.place
     supervised = Supervised(
-        ledger,
+        attempt.ledger,
         material.plan,
-        run,
+        attempt.run,
         material.origin,
         frozenset(row.digest for row in material.rows),
         place / "output",
-        tell,
+        attempt.tell,
         promised(material.plan),
     )
-    log = work / "child.log"
-    settings = material.plan.body["settings"]
+    log = child_log(attempt.work)
     try:
         place.mkdir(parents=True, mode=0o700)
+        claimed = {"run": attempt.run.id, "work": str(attempt.work), "attempt": attempt.number}
+        attempt.tell("claimed", claimed)
         write_rows(place / "rows.jsonl", material.rows)
-        job = _job(ledger, material, place, supervised)
-        with first_is_a_wish() as interrupted:
-            ended = run_child(
-                CHILD,
-                job,
-                supervised.answer,
-                log,
-                threads=settings["threads"],
-                processes=processes_of(material.plan),
-                stop_requested=lambda: interrupted() or stop_requested(),
-            )
+        if material.validation:
+            write_rows(place / "validation.jsonl", material.validation)
+        job = _job(attempt.ledger, material, place, supervised)
+        threads = material.plan.body["settings"]["threads"]
+        ended = run_child(
+            CHILD,
+            job,
+            supervised.answer,
+            log,
+            threads=threads,
+            processes=processes_of(material.plan),
+            stop_requested=attempt,
+        )
     except (EvidenceError, UsageError) as error:
-        supervised.end("failed", "refused", f"{error.code}: {error.message}")
+        attempt.end(supervised, "failed", "refused", f"{error.code}: {error.message}")
         raise
     except OSError as error:
-        supervised.end("failed", "internal", f"the machine refused a file: {error}")
+        attempt.end(supervised, "failed", "internal", f"the machine refused a file: {error}")
         raise
     except KeyboardInterrupt:
-        supervised.end("stopped", None, "interrupted: the child was killed")
+        attempt.end(supervised, "stopped", None, "interrupted: the child was killed")
         raise
-    return RunResult(run, _record_end(supervised, ended), supervised.checkpoint, log)
+    end = attempt.end(supervised, *_how_it_ended(supervised, ended))
+    return RunResult(attempt.run, end, supervised.checkpoint, log)
 
 
-def _job(
-    ledger: Ledger, material: _Material, place: Path, supervised: Supervised
-) -> dict[str, Any]:
+def _job(ledger: Ledger, material: Material, place: Path, supervised: Supervised) -> dict[str, Any]:
     """The child's job: model, rows, settings, where to begin and where to end."""
     model, plan = material.model, material.plan
-    files = {"name": model.body["name"], "files": model.body["files"]}
     return {
-        "model": {"path": str(material.folder), **files},
+        **planned_job(plan, model, material.folder),
         "rows": str(place / "rows.jsonl"),
-        "settings": plan.body["settings"],
+        **template_job(ledger, plan, place),
+        "validation": str(place / "validation.jsonl") if material.validation else None,
         "output": str(supervised.output),
         "until": supervised.budget,
         "start": start_job(ledger, material.origin, _first_step(material), place / "start"),
+    }
+
+
+def planned_job(plan: Record, model: Record, folder: Path) -> dict[str, Any]:
+    """What a job takes from a plan: model, settings, and what it says of libraries, tensors and hardware."""
+    named = {name: model.body[name] for name in ("name", "files", "revision")}
+    return {
+        "model": {"path": str(folder), **named},
+        "settings": plan.body["settings"],
+        "library_settings": plan.body.get("library_settings"),
+        "trained": plan.body.get("trained"),
+        "accelerator": plan.body["hardware"]["accelerator"],
     }
 
 
@@ -247,12 +257,15 @@ def start_job(ledger: Ledger, origin: Record | None, step: int, folder: Path) ->
     return {"mode": "exact" if step else "weights", "step": step, "checkpoint": checkpoint}
 
 
-def _record_end(supervised: Supervised, ended: ChildExit) -> Record:
+def _how_it_ended(supervised: Supervised, ended: ChildExit) -> tuple[str, str | None, str]:
+    """Outcome, failure and detail of the record."""
     live = supervised.ledger.state().runs[supervised.run.id].live
     if ended.outcome == "completed" and live < supervised.budget:
-        return supervised.end("failed", "short_run", f"{live} of {supervised.budget} updates")
+        return "failed", "short_run", f"{live} of {supervised.budget} updates"
+    if ended.outcome == "completed" and supervised.newest_checkpoint() is None:
+        return "failed", "protocol", "no checkpoint of the last update was published"
     detail = f"{ended.code}: {ended.message}" if ended.code else ended.message or ended.outcome
-    return supervised.end(ended.outcome, ended.failure, detail)
+    return ended.outcome, ended.failure, detail
 
 
 __all__ = [

@@ -20,14 +20,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from peft import get_peft_model_state_dict
 from torch.utils.data import DataLoader
 from transformers import TrainerCallback
 from trl.trainer.sft_trainer import SFTTrainer
 
 from ledger.canonical import real
 from ledger.errors import UsageError
-from runners.loading import tensors_digest
 from runners.train.checkpoints import write_checkpoint
 from runners.train.learner import (
     Learner,
@@ -40,8 +38,10 @@ from runners.train.learner import (
 )
 from runners.train.loss import STEP, LabelledLoss, labelled_loss
 from runners.train.order import sampler_position
+from runners.train.precision import computing
 from runners.train.shared_channel import ranks_of
 from runners.train.tokens import IGNORED
+from runners.train.trained import core, live_state, save_trained
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
     from runners.protocol import Channel
     from runners.train.config import SftSettings
+    from runners.train.evaluation import Validation
     from runners.train.tokens import EncodedRow
 
 Batch = dict[str, Any]
@@ -100,6 +101,8 @@ class LedgerSFTTrainer(SFTTrainer):
         rows: the encoded rows that the dataset's `rows` column counts.
         settings: of the run.
         until: the step after which to stop, the last of the settings' schedule or an earlier one.
+        base_folder: the base model's folder.
+        validation: the rows to evaluate on while training, None where there are none.
         origin: the checkpoint to go on from exactly; its adapter is in the model already.
         options: what `SFTTrainer` takes.
 
@@ -114,6 +117,8 @@ class LedgerSFTTrainer(SFTTrainer):
         rows: Sequence[EncodedRow],
         settings: SftSettings,
         until: int,
+        base_folder: Path,
+        validation: Validation | None = None,
         origin: Origin | None = None,
         **options: Any,
     ) -> None:
@@ -126,6 +131,8 @@ class LedgerSFTTrainer(SFTTrainer):
         self.rows = rows
         self.settings = settings
         self.until = until
+        self.base_folder = base_folder
+        self.validation = validation
         self.origin = origin
         self.step_loss = 0.0
         self.step_norm = math.nan
@@ -161,11 +168,13 @@ class LedgerSFTTrainer(SFTTrainer):
         library multiplies by the number of processes instead, and averages.
         """
         if self.settings.loss == "stock":
-            return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)  # type: ignore[no-untyped-call]  # the library has no types
+            with computing(self.settings, inputs["input_ids"].device):
+                return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)  # type: ignore[no-untyped-call]  # the library has no types
         lengths = inputs["attention_mask"].sum(dim=1).tolist()
-        found = labelled_loss(
-            self.adapted.get_base_model(), inputs["input_ids"], inputs["labels"], lengths
-        )
+        with computing(self.settings, inputs["input_ids"].device):
+            found = labelled_loss(
+                core(self.adapted), inputs["input_ids"], inputs["labels"], lengths
+            )
         self.step_parts.append(replace(found, total=found.total.detach()))
         return found.total / (found.labelled if num_items_in_batch is None else num_items_in_batch)
 
@@ -246,7 +255,7 @@ class LedgerSFTTrainer(SFTTrainer):
         return state_files(self._learner(), sampler, counters, self.ranks)
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
-        """Write the adapter and the learner's state, and nothing that would have to be unpickled."""
+        """Write the trained tensors and the learner's state, and nothing that would have to be unpickled."""
         del model, trial
         self.store_flos()
         step = self.state.global_step
@@ -257,7 +266,7 @@ class LedgerSFTTrainer(SFTTrainer):
         self.channel.ask("checkpoint", step=step, path=str(folder), state=self.state_digest)
 
     def _save_files(self, files: Mapping[str, bytes], folder: Path) -> None:
-        self.adapted.save_pretrained(folder, save_embedding_layers=False)
+        save_trained(self.adapted, self.base_folder, folder)
         for name, data in files.items():
             (folder / name).write_bytes(data)
 
@@ -271,9 +280,15 @@ class _Acknowledge(TrainerCallback):
     def on_optimizer_step(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """The weights have changed and nothing else has: the rate is the one just used."""
+        """The weights have changed and nothing else has: the rate is the one just used.
+
+        An evaluation comes before the acknowledgement, so that the record of the step holds its figures.
+        """
         del args, control
         trainer = self._trainer
+        evaluated: dict[str, Any] = {}
+        if trainer.validation is not None and trainer.validation.due(state.global_step + 1):
+            evaluated = trainer.validation.figures(trainer.adapted)
         before, trainer.state_digest = trainer.state_digest, live_state(trainer.adapted)
         trainer.channel.ask(
             "update",
@@ -283,7 +298,7 @@ class _Acknowledge(TrainerCallback):
             learning_rate=real(kwargs["optimizer"].param_groups[0]["lr"]),
             before=before,
             after=trainer.state_digest,
-            figures=figures(trainer.step_parts),
+            figures={**figures(trainer.step_parts), **evaluated},
         )
 
     def on_step_end(
@@ -297,17 +312,6 @@ class _Acknowledge(TrainerCallback):
         control.should_save = last or planned
         control.should_training_stop = last
         return control
-
-
-def live_state(model: Any) -> str:
-    """The state digest of the adapter in memory, under the names its file will have."""
-    return tensors_digest(get_peft_model_state_dict(model, save_embedding_layers=False).items())
-
-
-def live_names(model: Any) -> dict[str, torch.Size]:
-    """The adapter's tensors in memory, under the names its file will have, by shape."""
-    tensors = get_peft_model_state_dict(model, save_embedding_layers=False)
-    return {name: value.shape for name, value in tensors.items()}
 
 
 def batch_fields(chosen: Sequence[Sequence[EncodedRow]]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from world import World, grown
 
 from runners.cli.main import main
 from runners.cli.results import RESULTS
-from runners.cli.results.base import Failure
+from runners.cli.results.base import Failure, Warned
 
 ORIGIN = "example.com/tests"
 
@@ -80,12 +80,14 @@ def check_shape(called: Called) -> None:
     assert called.out.count("\n") == 1
     answer = called.answer
     assert answer["ok"] == (called.code == 0)
-    assert answer.keys() <= {"ok", "command", "result", "error"}
+    assert answer.keys() <= {"ok", "command", "result", "error", "warnings"}
     if "error" in answer:
         Failure.model_validate(answer["error"])
         assert not answer["ok"]
     if "result" in answer:
         RESULTS[answer["command"]].model_validate(answer["result"])
+    for warning in answer.get("warnings", []):
+        Warned.model_validate(warning)
     assert answer.keys() & {"result", "error"}
 
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
+import resource
+from pathlib import Path
 
+import jsonschema
 import pytest
 
 from ledger.book import Ledger
+
+SCHEMAS = Path(__file__).resolve().parents[2] / "schemas" / "cli"
 
 
 @pytest.fixture
@@ -55,6 +61,65 @@ def test_a_seal_that_cannot_be_written_out_is_not_made(made, tmp_path):
     for out in (tmp_path, tmp_path / "absent" / "seal", "/proc/seal"):
         assert made.json("seal", "--out", out).code == 2
     assert made.json("log").result["size"] == size
+
+
+def test_room_for_a_seal_is_taken_before_it_is_made(made, tmp_path):
+    """Where the system gives no room for the file, nothing is recorded and nothing is left beside it."""
+    size = made.json("log").result["size"]
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        called = made.json("seal", "--out", tmp_path / "mine.seal")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert (called.code, called.error["code"]) == (2, "OS_REFUSED")
+    assert made.json("log").result["size"] == size
+    assert not [item for item in tmp_path.iterdir() if "mine.seal" in item.name]
+
+
+def test_a_seal_that_a_full_device_does_not_take_is_told_and_not_lost(made):
+    """A device has no room to take before: the error says that the seal was made, and the answer holds it."""
+    size = made.json("log").result["size"]
+    called = made.json("seal", "--out", "/dev/full")
+    assert (called.code, called.error["code"], called.error["field"]) == (2, "DISK_FULL", "--out")
+    assert (
+        f"the seal of {size + 1} records was made and is kept in the ledger"
+        in called.error["message"]
+    )
+    assert (called.result["size"], called.result["file"]) == (size + 1, None)
+    (made.ledger.parent / "kept").write_text(called.result["seal"])
+    kept = made.json("verify", "--expect-seal", made.ledger.parent / "kept")
+    assert kept.result["rollback"] != "unchecked"
+
+
+def test_a_seal_replaces_a_file_whole_and_keeps_its_mode(made, tmp_path):
+    """The file is the whole new seal under the mode that it had; through a link it is written where that leads."""
+    target, link = tmp_path / "a.seal", tmp_path / "link.seal"
+    target.write_bytes(b"x" * 50_000)
+    target.chmod(0o640)
+    link.symlink_to(target)
+    result = made.json("seal", "--out", link).result
+    assert target.read_text() == result["seal"]
+    assert (link.is_symlink(), target.stat().st_mode & 0o777) == (True, 0o640)
+    assert sorted(item.name for item in tmp_path.glob("*.seal*")) == ["a.seal", "link.seal"]
+
+
+def test_json_says_that_the_mark_lags(made):
+    """What a person reads as a warning stands in the object too, beside a result and beside an error."""
+    lock = next((made.home / "state").rglob("*.lock"))
+    lock.unlink()
+    lock.mkdir()
+    called = made.json("note", "@0", "words")
+    assert (called.code, [item["code"] for item in called.answer["warnings"]]) == (
+        0,
+        ["HIGHWATER_LAGS"],
+    )
+    schema = json.loads((SCHEMAS / "note.schema.json").read_text())
+    jsonschema.Draft202012Validator(schema).validate(called.answer)
+    full = made.json("seal", "--out", "/dev/full")
+    assert (full.code, full.error["code"]) == (2, "DISK_FULL")
+    assert full.answer["warnings"] == called.answer["warnings"]
+    assert "warnings" not in made.json("log").answer
 
 
 def test_a_record_is_no_failure_because_its_mark_cannot_be_written(made):

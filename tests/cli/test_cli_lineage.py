@@ -7,16 +7,19 @@ import sys
 import time
 from collections import defaultdict
 from itertools import pairwise
+from xml.etree import ElementTree as ET
 
 import pytest
 from world import World
 
 from ledger.book import Ledger
+from ledger.digests import inventory, tree_digest
 from ledger.query.lineage import Edge, Graph, Node, fold, walk
 from runners.cli import lineage as drawing
 
 UPDATES = 12
 CHECKPOINTS = (4, 12)
+SVG = "{http://www.w3.org/2000/svg}"
 
 
 @pytest.fixture(scope="module")
@@ -182,3 +185,81 @@ def test_a_record_that_rests_on_nothing_is_alone(made):
     """Record 0 rests on nothing."""
     result = made.json("lineage", "@0").result
     assert (len(result["nodes"]), result["edges"]) == (1, [])
+
+
+def test_svg_is_a_picture_with_every_node_and_edge(run, trained):
+    """The SVG parses as XML, holds a box a node and a line an edge, all of them inside the picture."""
+    ended = trained.newest("run.ended").id
+    result = run.json("lineage", ended).result
+    picture = ET.fromstring(run("lineage", ended, "--format", "svg").out)
+    boxes = list(picture.iter(SVG + "rect"))
+    assert len(boxes) == len(result["nodes"])
+    assert len(list(picture.iter(SVG + "line"))) == len(result["edges"])
+    width, height = int(picture.attrib["width"]), int(picture.attrib["height"])
+    for box in boxes:
+        assert int(box.attrib["x"]) + int(box.attrib["width"]) <= width
+        assert int(box.attrib["y"]) + int(box.attrib["height"]) <= height
+    corners = {(box.attrib["x"], box.attrib["y"]) for box in boxes}
+    assert len(corners) == len(boxes)
+
+
+def test_text_cannot_break_out_of_an_svg(made):
+    """A note's markup is text in the picture, and nothing in it can be run or fetched."""
+    note = made.json("note", "@0", '</text><script>alert(1)</script>" onload="x').result["note"]
+    text = made("lineage", note, "--format", "svg").out
+    names = {item.tag.removeprefix(SVG) for item in ET.fromstring(text).iter()}
+    assert names == {"svg", "style", "g", "title", "rect", "text", "line"}
+    assert "<script" not in text
+
+
+def test_a_promoted_folder_leads_to_the_source_bytes(cli, tmp_path):
+    """A folder is known by its bytes alone: from the promotion of exactly these down to the file that was ingested."""
+    folder = tmp_path / "adapter"
+    folder.mkdir()
+    (folder / "model.safetensors").write_bytes(b"weights file")
+    tree = tree_digest(inventory(folder))
+    world = World()
+    checkpoint = world.add("checkpoint.published", tree=tree)
+    cli.ledger = world.write(tmp_path / "before")
+    assert cli.json("lineage", f"{folder}/").result["root"] == checkpoint.id
+    granted = world.add("promotion.granted")
+    assert granted.body["tree"] == tree
+    cli.ledger = world.write(tmp_path / "after")
+    result = cli.json("lineage", folder).result
+    held = {node["id"]: node["bytes"] for node in result["nodes"] if "bytes" in node}
+    source = world.newest("source.ingested")
+    assert result["root"] == granted.id
+    assert held[granted.id] == held[checkpoint.id] == tree
+    assert held[source.id] == source.body["content"]["digest"]
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ("another byte", "REF_NOT_FOUND"),
+        ("another name", "REF_NOT_FOUND"),
+        ("one more file", "REF_NOT_FOUND"),
+        ("a link", "UNSAFE_PATH"),
+        ("no folder", "INPUT_MISSING"),
+    ],
+)
+def test_a_folder_of_other_bytes_is_nobodys(cli, tmp_path, change, code):
+    """A byte, a name or a file that is not as published leads to no record."""
+    folder = tmp_path / "adapter"
+    folder.mkdir()
+    file = folder / "model.safetensors"
+    file.write_bytes(b"weights file")
+    world = World()
+    world.add("checkpoint.published", tree=tree_digest(inventory(folder)))
+    cli.ledger = world.write(tmp_path / "ledger")
+    assert cli.json("lineage", folder).code == 0
+    if change == "another byte":
+        file.write_bytes(b"weights filE")
+    elif change == "another name":
+        file.rename(folder / "weights.safetensors")
+    elif change == "one more file":
+        (folder / "x").touch()
+    elif change == "a link":
+        (folder / "x").symlink_to(file)
+    called = cli.json("lineage", tmp_path / "absent" if change == "no folder" else folder)
+    assert (called.code != 0, called.error["code"]) == (True, code)

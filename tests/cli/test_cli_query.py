@@ -8,36 +8,36 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from descent import begun, end, publish, resume, step
-from world import World
 
 from ledger import canonical
 from ledger.book import Ledger
 from ledger.canonical import parse_real
 from ledger.errors import UsageError
-from ledger.query import engine
+from ledger.query import describe, engine
 from ledger.query.ask import ask
-from ledger.query.named_queries import find, names
-from ledger.query.names import ALL_TABLES, TABLES
-from ledger.query.tables import Loaded, columns, load
+from ledger.query.columns import columns
+from ledger.query.named_queries import names
+from ledger.query.names import ALL_TABLES, DERIVED, READ, TABLES
+from ledger.query.tables import Loaded, load
 from ledger.records import KINDS
+from runners.cli import boundary
 
 
 @pytest.fixture(scope="module")
 def everything(full_world) -> Loaded:
     """Every table of a ledger with every kind."""
     found = [(item.seq, b"", item.signature, item.entry) for item in full_world.records]
-    return load(found, frozenset(ALL_TABLES))
+    return load(found, frozenset(READ))
 
 
 def in_process(loaded: Loaded, sql: str, **parameters: str) -> dict[str, object]:
     """What the query's own process does, here: check, lock, run."""
     database = engine.connect()
-    tables = engine.check(database, sql)
-    for name in tables:
-        database.register(name, loaded.tables[name])
+    wanted = engine.check(database, sql)
+    tables = {name: loaded.tables[name] for name in wanted.tables}
+    engine.put(database, Loaded(tables, loaded.size, loaded.root), wanted.views)
     engine.lock(database, 256 << 20)
-    return engine.run(database, sql, parameters, loaded, 1000)
+    return engine.run(database, sql, parameters, 1000)
 
 
 def rows(called) -> list[dict[str, object]]:
@@ -49,14 +49,28 @@ def rows(called) -> list[dict[str, object]]:
 def test_every_kind_has_a_table_of_its_own():
     """Names of tables are one a kind, and none is used twice."""
     assert TABLES.keys() == KINDS.keys()
-    assert len(set(ALL_TABLES)) == len(ALL_TABLES) == len(KINDS) + 2
+    assert len(set(ALL_TABLES)) == len(ALL_TABLES)
+    assert len(READ) == len(KINDS) + 3
+    assert set(DERIVED) - set(READ) == {"judgements", "looks"}
 
 
 def test_columns_of_a_table_are_distinct():
     """No field, opened or not, takes the name of another column."""
     for table in ALL_TABLES:
-        found = [column.name for column in columns(table)]
+        found = [name for name, _ in describe.columns(table)]
         assert len(set(found)) == len(found), table
+
+
+@pytest.mark.parametrize("table", DERIVED)
+def test_a_derived_table_is_described_as_it_is(everything, table):
+    """The columns that the list names are those that a SELECT of everything gives, in order; its meaning is there."""
+    answer = in_process(everything, f"SELECT * FROM {table}")
+    assert [name for name, _ in describe.columns(table)] == answer["columns"]
+    assert describe.meaning(table).endswith(".")
+    assert answer["rows"]
+    if table in TABLES.values():
+        recorded = [column.name for column in columns(table)]
+        assert answer["columns"][: len(recorded)] == recorded
 
 
 def test_every_table_holds_its_kinds_records(full, full_world):
@@ -115,17 +129,9 @@ def test_a_value_of_another_type_than_its_column_is_null(full_world, loss):
     entry["body"]["before"] = loss
     row = (update.seq, b"", update.signature, canonical.encode(entry))
     loaded = load([row], frozenset({"updates"}))
+    loaded.tables |= load([], frozenset({"resumptions"})).tables
     answer = in_process(loaded, "SELECT loss, before_value, step FROM updates")
     assert answer["rows"] == [[None, None, update.body["step"]]]
-
-
-@pytest.mark.parametrize("name", names())
-def test_every_named_query_answers(everything, name):
-    """Each named query finds rows in a ledger with every kind, and its header says what it answers."""
-    query = find(name)
-    assert query.meaning
-    answer = in_process(everything, query.sql, **dict.fromkeys(query.parameters, "sha256:"))
-    assert answer["rows"]
 
 
 def test_a_named_query_runs_from_the_command_line(full, full_world):
@@ -145,8 +151,9 @@ def test_there_are_named_queries_and_the_list_has_them(cli):
     """--list names each with its meaning and parameters; no ledger is needed."""
     listed = {item["name"]: item for item in cli.json("query", "--list").result["queries"]}
     assert sorted(listed) == names()
-    assert len(listed) >= 6
-    assert listed["curve"]["parameters"] == {"run": "the run's id or the beginning of it"}
+    assert len(listed) >= 20
+    assert listed["curve"]["parameters"] == {"run": "the run (run.launched)"}
+    assert all(item["meaning"].endswith(".") and item["units"] for item in listed.values())
 
 
 def test_tables_are_listed_with_their_columns(cli):
@@ -162,14 +169,16 @@ def test_tables_are_listed_with_their_columns(cli):
         (("curve",), "USAGE"),
         (("kinds", "--param", "run=1"), "USAGE"),
         (("curve", "--param", "run"), "USAGE"),
+        (("curve", "--param", "run=ffffff"), "REF_NOT_FOUND"),
+        (("curve", "--param", "run=@0"), "REF_KIND"),
         (("nothing_of_this_name",), "QUERY_UNKNOWN"),
     ],
-    ids=["missing", "unknown", "no value", "no query"],
+    ids=["missing", "unknown", "no value", "no record", "another kind", "no query"],
 )
 def test_named_queries_take_their_parameters_only(made, words, code):
     """A parameter that is missing, unknown or malformed is a usage error that shows the right call."""
     called = made.json("query", *words)
-    assert (called.code, called.error["code"]) == (2, code)
+    assert (called.code, called.error["code"]) == (boundary.exit_code(code), code)
 
 
 def test_a_parameter_is_a_value_never_sql(made):
@@ -202,6 +211,26 @@ REFUSED = {
     "prepare": "PREPARE q AS SELECT 1",
     "vacuum": "VACUUM",
     "begin": "BEGIN",
+    "copy to an allowed file": "COPY (SELECT 1) TO '{out}' (USE_TMP_FILE false)",
+    "copy from": "COPY notes FROM '{out}'",
+    "import": "IMPORT DATABASE '{out}'",
+    "detach": "DETACH memory",
+    "create macro": "CREATE MACRO f(x) AS read_text(x)",
+    "create secret": "CREATE SECRET s (TYPE s3)",
+    "create view over a file": "CREATE VIEW v AS SELECT * FROM '{out}'",
+    "create function": "CREATE TEMP FUNCTION f() AS TABLE SELECT 1",
+    "alter": "ALTER TABLE notes ADD COLUMN x INTEGER",
+    "update": "UPDATE notes SET text = 'x'",
+    "merge": "MERGE INTO notes USING notes AS n ON true WHEN MATCHED THEN DELETE",
+    "truncate": "TRUNCATE notes",
+    "set variable": "SET VARIABLE x = 1",
+    "set global": "SET GLOBAL enable_external_access = true",
+    "update extensions": "UPDATE EXTENSIONS",
+    "force install": "FORCE INSTALL httpfs FROM community",
+    "checkpoint": "CHECKPOINT",
+    "analyze": "ANALYZE notes",
+    "execute": "EXECUTE q",
+    "describe": "DESCRIBE notes; SELECT 1",
 }
 
 
@@ -236,6 +265,18 @@ REACHING = {
     "nested": "SELECT (SELECT content FROM read_text('{secret}'))",
     "query function": "SELECT * FROM query('SELECT * FROM read_text(''{secret}'')')",
     "http": "SELECT * FROM read_text('http://127.0.0.1:9/x')",
+    "https as table": "SELECT * FROM 'https://127.0.0.1:9/x.parquet'",
+    "s3": "SELECT * FROM read_parquet('s3://bucket/x.parquet')",
+    "parquet metadata": "SELECT * FROM parquet_metadata('{secret}')",
+    "sniff csv": "SELECT * FROM sniff_csv('{secret}')",
+    "read_ndjson": "SELECT * FROM read_ndjson_auto('{secret}')",
+    "lateral": "SELECT c.content FROM (SELECT '{secret}' AS f) AS t, read_text(t.f) AS c",
+    "query_table": "SELECT * FROM query_table('{secret}')",
+    "arrow scan": "SELECT * FROM arrow_scan(1, 2, 3)",
+    "pandas scan": "SELECT * FROM pandas_scan(1)",
+    "sql in json": "SELECT * FROM json_execute_serialized_sql(json_serialize_sql('SELECT * FROM read_text(''{secret}'')'))",
+    "duckdb file": "SELECT * FROM read_duckdb('{secret}')",
+    "recursive glob": "SELECT * FROM glob('/**')",
 }
 
 
@@ -249,6 +290,31 @@ def test_a_select_reaches_nothing_outside(everything, tmp_path, name):
         in_process(everything, sql)
     assert caught.value.code in {"QUERY_REFUSED", "QUERY_FAILED"}
     assert "the secret" not in str(caught.value)
+
+
+def test_the_system_refuses_files_too(made, monkeypatch, tmp_path):
+    """With the engine's own lock left out, the query's process still can open no file and no socket."""
+    (tmp_path / "secret.txt").write_text("the secret")
+    script = (
+        "import sys; from ledger.query import child, engine\n"
+        "engine.lock = lambda database, memory_bytes: None\n"
+        "sys.exit(child.main())\n"
+    )
+    (tmp_path / "unlocked.py").write_text(script)
+    real = subprocess.Popen
+
+    class Unlocked(real):
+        def __init__(self, command, **kwargs):
+            super().__init__([command[0], str(tmp_path / "unlocked.py")], **kwargs)
+
+    monkeypatch.setattr("ledger.query.ask.subprocess.Popen", Unlocked)
+    for sql in (
+        f"SELECT * FROM read_text('{tmp_path}/secret.txt')",
+        f"SELECT * FROM glob('{tmp_path}/*')",
+    ):
+        called = made.json("query", sql)
+        assert "the secret" not in called.out
+        assert not called.answer["ok"] or called.result["rows"] == []
 
 
 def test_a_file_is_not_read_from_the_command_line(made, tmp_path):
@@ -309,6 +375,19 @@ def test_a_runaway_is_ended(made, sql, seconds):
     """A statement that would take for ever or all memory ends as an error, not as a dead machine."""
     called = made.json("query", sql, "--timeout", seconds, "--memory", 256)
     assert (called.code, called.error["code"]) == (2, "QUERY_LIMITS")
+
+
+def test_a_billion_rows_are_cut_or_refused(made):
+    """An answer of a billion rows is cut at the limit without being made first."""
+    called = made.json("query", "SELECT * FROM range(1000000000)", "--limit", 3, "--memory", 256)
+    assert (called.result["rows"], called.result["truncated"]) == ([[0], [1], [2]], True)
+
+
+def test_an_answer_of_too_many_bytes_is_refused(made):
+    """More than the answer may have in bytes is an error that says so, not a cut answer."""
+    called = made.json("query", "SELECT repeat('x', 1000000) AS x FROM range(100)")
+    assert (called.code, called.error["code"]) == (2, "QUERY_LIMITS")
+    assert "MiB" in called.error["message"]
 
 
 def test_many_rows_are_cut_and_said_to_be(made):
@@ -389,23 +468,3 @@ def test_a_person_sees_a_table_and_the_head(made):
     assert lines[0].split() == ["kind", "seq"]
     assert lines[1].split() == ["ledger.created", "0"]
     assert lines[-1].startswith("3 rows, read at 3 records, root ")
-
-
-def test_superseded_updates_are_counted_apart():
-    """After a run went back to its checkpoint: one row a step in its curve, and the lost updates beside those that count."""
-    world = World()
-    run = begun(world)
-    checkpoint = publish(world, run)
-    step(world, run, 2)
-    end(world, run)
-    resume(world, run, checkpoint)
-    last = step(world, run)
-    found = [(item.seq, b"", item.signature, item.entry) for item in world.records]
-    loaded = load(found, frozenset(ALL_TABLES))
-    curve = in_process(loaded, find("curve").sql, run=run.id)
-    steps = [dict(zip(curve["columns"], row, strict=True)) for row in curve["rows"]]
-    assert [(row["step"], row["update"] == last.id) for row in steps] == [(1, False), (2, True)]
-    (row,) = in_process(loaded, find("runs").sql)["rows"]
-    assert row[3:7] == [4, 2, 2, "not ended"]
-    unfinished = in_process(loaded, find("unfinished").sql)["rows"]
-    assert [(item[0], item[1]) for item in unfinished] == [("run", run.id)]

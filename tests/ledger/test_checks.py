@@ -12,6 +12,7 @@ from descent import (
     heir_launched,
     incomplete,
     like_another,
+    of_preferences,
     redone_otherwise,
     resumed_after_heir,
     resumed_incomplete,
@@ -21,9 +22,11 @@ from descent import (
 from several import by_two, other_hardware, ranks_of_one
 from world import DRAFTS, Draft, World, enrolment, key
 
+from ledger import canonical
 from ledger.checks import CHECKS
 from ledger.checks.identity import rotation_message
 from ledger.errors import EvidenceError
+from ledger.twins import fresh_digest
 
 WEAK = "01" + "00" * 31
 """The neutral point: any message verifies under it."""
@@ -164,15 +167,37 @@ def twin_live(world: World, draft: Draft) -> None:
     """Launch a plan with the same settings first."""
     launched = world.need("run.launched")
     plan = world.by_id[str(launched.ref("plan"))]
-    draft.body["settings_digest"] = plan.body["settings_digest"]
+    draft.body["settings"] = plan.body["settings"]
 
 
 def twin_prepared_before(world: World, draft: Draft) -> None:
     """Prepare two plans with the same settings, launch one and then try the other."""
     first = world.add("plan.prepared")
-    second = world.add("plan.prepared", settings_digest=first.body["settings_digest"])
+    second = world.add("plan.prepared", settings=first.body["settings"])
     world.admit(Draft("run.launched", samples.body("run.launched"), {"plan": second.id}))
     draft.refs["plan"] = first.id
+
+
+def digest_of_another(world: World, draft: Draft) -> None:
+    """Take the digest of a plan with other settings: a live run's twin would pass for something else."""
+    draft.body["settings_digest"] = world.add("plan.prepared").body["settings_digest"]
+
+
+def digest_as_if_fresh(world: World, draft: Draft) -> None:
+    """Begin from a checkpoint's weights under the digest of a fresh start."""
+    draft.refs["parent"] = world.need("checkpoint.published").id
+    tree = world.by_id[str(draft.refs["model"])].body["tree"]
+    fresh = fresh_digest("sft", draft.body["settings"], str(draft.refs["split"]), tree)
+    draft.body.update(start="weights", settings_digest=fresh)
+
+
+def digest_of_another_reward(world: World, draft: Draft) -> None:
+    """A reinforcement plan under the digest of one whose reward has other code."""
+    rewarded(world, draft)
+    tree = world.by_id[str(draft.refs["model"])].body["tree"]
+    draft.body["settings_digest"] = fresh_digest(
+        "rl", draft.body["settings"], str(draft.refs["split"]), tree, samples.digest("other code")
+    )
 
 
 def launched_before(world: World, draft: Draft) -> None:
@@ -225,6 +250,32 @@ def complete_short(world: World, draft: Draft) -> None:
     world.add("update.acknowledged")
     draft.body.update(DRAFTS["run.ended"](world).body, outcome="completed")
     draft.refs.update(DRAFTS["run.ended"](world).refs)
+
+
+def completed_without(name: str) -> Callable[[World, Draft], None]:
+    """Leave out the checkpoint or the weights of a completed run."""
+
+    def spoil(world: World, draft: Draft) -> None:
+        whole_budget(world, draft)
+        (draft.refs if name in draft.refs else draft.body).pop(name)
+
+    return spoil
+
+
+def completed_by_an_earlier(world: World, draft: Draft) -> None:
+    """Name the checkpoint of the update before the last."""
+    world.add("update.acknowledged")
+    earlier = world.add("checkpoint.published")
+    world.add("update.acknowledged")
+    made = DRAFTS["run.ended"](world)
+    draft.body.update(made.body, outcome="completed")
+    draft.refs.update(made.refs, checkpoint=earlier.id)
+
+
+def completed_with_others(world: World, draft: Draft) -> None:
+    """Bind the weights of the update before the last."""
+    whole_budget(world, draft)
+    draft.body["weights"] = samples.weights_left(1)
 
 
 def stale_policy(world: World, draft: Draft) -> None:
@@ -474,6 +525,70 @@ def on_suspect_evidence(world: World, draft: Draft) -> None:
     draft.writer = "writer2"
 
 
+def seeded(*seeds: int) -> Callable[[World, Draft], None]:
+    """Plan other seeds."""
+    return bodied(seeds=list(seeds))
+
+
+def under_stricter_policy(world: World, draft: Draft) -> None:
+    """Declare that more seeds are needed than the study plans."""
+    world.add("policy.declared", seeds=9)
+
+
+def measured(rate: str) -> Callable[[World, Draft], None]:
+    """Name the baseline's own evaluation and state a rate."""
+
+    def spoil(world: World, draft: Draft) -> None:
+        evaluation = world.need("evaluation.completed")
+        arm = world.by_id[evaluation.ref_list("arm")[0]]
+        draft.refs |= {"evaluation": evaluation.id, "baseline": str(arm.ref("model"))}
+        draft.body["baseline_rate"] = rate
+
+    return spoil
+
+
+def measured_elsewhere(world: World, draft: Draft) -> None:
+    """State the rate of another model's evaluation."""
+    measured(right_share(world))(world, draft)
+    draft.refs["baseline"] = world.add("model.registered").id
+
+
+def undecided_baseline(world: World, draft: Draft) -> None:
+    """Name an evaluation that decided no case."""
+    made = world.draft("evaluation.completed")
+    made.body.update(success=0, failure=0, undecided=made.body["cases"])
+    world.admit(made)
+    measured("0.0")(world, draft)
+
+
+def right_share(world: World) -> str:
+    """The share of right answers of the sample evaluation."""
+    body = world.need("evaluation.completed").body
+    return canonical.real(body["success"] / (body["success"] + body["failure"]))
+
+
+def of_study(
+    seed: int | None = 3, rate: str | None = None, *, split: bool = False
+) -> Callable[[World, Draft], None]:
+    """Make the plan a study's, with a seed, a learning rate or a split of its own."""
+
+    def spoil(world: World, draft: Draft) -> None:
+        study = world.need("study.registered")
+        draft.refs["study"] = study.id
+        draft.body["seeds"] = {} if seed is None else {"training": seed}
+        draft.body["settings"] = {**draft.body["settings"], **study.body["settings"]}
+        if rate is not None:
+            draft.body["settings"]["learning_rate"] = rate
+        if split:
+            draft.refs["split"] = world.add("split.declared").id
+            audit = Draft(
+                "leakage.audited", samples.body("leakage.audited"), {"split": draft.refs["split"]}
+            )
+            draft.refs["audit"] = world.admit(audit).id
+
+    return spoil
+
+
 REFUSALS = [
     # keys, root, snapshots, restores
     Refusal("K1", "weak key", "key.enrolled", bodied(public_key=WEAK), "WEAK_KEY"),
@@ -548,6 +663,34 @@ REFUSALS = [
     ),
     Refusal("P3", "fork of nothing", "plan.prepared", bodied(fork=True), "PLAN_START"),
     Refusal("P4", "live twin", "plan.prepared", twin_live, "TWIN_UNCONFIRMED"),
+    Refusal(
+        "P8",
+        "digest made up",
+        "plan.prepared",
+        bodied(settings_digest=samples.digest("x")),
+        "SETTINGS_DIGEST_WRONG",
+    ),
+    Refusal(
+        "P8",
+        "digest of other settings",
+        "plan.prepared",
+        digest_of_another,
+        "SETTINGS_DIGEST_WRONG",
+    ),
+    Refusal(
+        "P8",
+        "digest of a fresh start",
+        "plan.prepared",
+        digest_as_if_fresh,
+        "SETTINGS_DIGEST_WRONG",
+    ),
+    Refusal(
+        "P8",
+        "digest of another reward",
+        "plan.prepared",
+        digest_of_another_reward,
+        "SETTINGS_DIGEST_WRONG",
+    ),
     Refusal("P5", "other model", "plan.prepared", continued(model=True), "PARENT_DIFFERS"),
     Refusal("P5", "other split", "plan.prepared", continued(split=True), "PARENT_DIFFERS"),
     Refusal("P5", "other settings", "plan.prepared", continued(settings={}), "PARENT_DIFFERS"),
@@ -609,6 +752,12 @@ REFUSALS = [
     Refusal("R4", "short", "run.ended", complete_short, "SHORT_RUN"),
     Refusal("R4", "failure unnamed", "run.ended", bodied(outcome="failed"), "BODY_INVALID"),
     Refusal("R4", "failure of none", "run.ended", bodied(failure="refused"), "BODY_INVALID"),
+    Refusal(
+        "R8", "no checkpoint", "run.ended", completed_without("checkpoint"), "COMPLETION_UNBOUND"
+    ),
+    Refusal("R8", "no weights", "run.ended", completed_without("weights"), "COMPLETION_UNBOUND"),
+    Refusal("R8", "earlier", "run.ended", completed_by_an_earlier, "COMPLETION_UNBOUND"),
+    Refusal("R8", "other state", "run.ended", completed_with_others, "COMPLETION_UNBOUND"),
     # learning
     Refusal("U1", "rewards", "rollout.group", bodied(rewards=["1.0"]), "GROUP_SIZE"),
     Refusal("U1", "advantages", "rollout.group", bodied(advantages=["1.0"]), "GROUP_SIZE"),
@@ -639,6 +788,7 @@ REFUSALS = [
     Refusal(
         "U5", "below zero", "update.acknowledged", bodied(gradient_norm="-1.0"), "BAD_GRADIENT"
     ),
+    Refusal("U5", "no gradient of pairs", "update.acknowledged", of_preferences, "BAD_GRADIENT"),
     Refusal("U6", "other update", "update.acknowledged", replay_of_other, "REPLAY_OTHER_UPDATE"),
     Refusal(
         "U6", "other batch", "update.acknowledged", replay_with_other_batch, "REPLAY_OTHER_BATCH"
@@ -696,6 +846,40 @@ REFUSALS = [
         lambda _, draft: draft.body["candidates"][0].update(evaluation=samples.digest("x")),
         "PAIRING_BROKEN",
     ),
+    # studies
+    Refusal("S1", "seed twice", "study.registered", seeded(1, 2, 3, 4, 5, 5), "STUDY_SEEDS"),
+    Refusal("S1", "streams", "study.registered", bodied(streams=2), "STUDY_SEEDS"),
+    Refusal(
+        "S1",
+        "around the end",
+        "study.registered",
+        bodied(seeds=[0, 8, 16, 24, 32, 2**32 - 1], streams=2),
+        "STUDY_SEEDS",
+    ),
+    Refusal("S1", "other settings", "study.registered", bodied(settings={}), "STUDY_WRONG"),
+    Refusal("S1", "alpha", "study.registered", bodied(alpha="0.1"), "STUDY_LAXER"),
+    Refusal("S1", "fewer cases", "study.registered", bodied(cases=31), "STUDY_LAXER"),
+    Refusal("S1", "smaller gain", "study.registered", bodied(minimum_gain="0.01"), "STUDY_LAXER"),
+    Refusal("S1", "few seeds", "study.registered", seeded(1, 2), "STUDY_LAXER"),
+    Refusal("S1", "policy", "study.registered", under_stricter_policy, "STUDY_LAXER"),
+    Refusal("S1", "gain", "study.registered", bodied(attainable_gain="0.02"), "STUDY_UNATTAINABLE"),
+    Refusal("S1", "p", "study.registered", bodied(minimum_p="0.0625"), "STUDY_UNATTAINABLE"),
+    Refusal("S1", "power", "study.registered", bodied(power="0.79"), "STUDY_UNDERPOWERED"),
+    Refusal("S1", "at best", "study.registered", bodied(best_power="0.064"), "STUDY_UNDERPOWERED"),
+    Refusal("S2", "other rate", "study.registered", measured("0.75"), "STUDY_WRONG"),
+    Refusal("S2", "another's rate", "study.registered", measured_elsewhere, "STUDY_WRONG"),
+    Refusal("S2", "nothing decided", "study.registered", undecided_baseline, "STUDY_WRONG"),
+    Refusal(
+        "S2",
+        "other cases",
+        "study.registered",
+        refer("protocol", lambda world: world.need("protocol.registered")),
+        "STUDY_WRONG",
+    ),
+    Refusal("S3", "other seed", "plan.prepared", of_study(seed=7), "STUDY_OTHER"),
+    Refusal("S3", "no seed", "plan.prepared", of_study(seed=None), "STUDY_OTHER"),
+    Refusal("S3", "other setting", "plan.prepared", of_study(rate="0.5"), "STUDY_OTHER"),
+    Refusal("S3", "other split", "plan.prepared", of_study(split=True), "STUDY_OTHER"),
     # promotion
     Refusal(
         "G1",
@@ -785,6 +969,9 @@ ACCEPTED = [
     ("E2 a test under its own review", "arm.transcribed", "reviewed_test"),
     ("E3 a judge that qualified", "judge.passed", "qualify"),
     ("E4 two arms, each judged both ways", "evaluation.completed", "two_arms"),
+    ("S1 weak and descriptive", "study.registered", "weak_but_descriptive"),
+    ("S2 the baseline's own evaluation", "study.registered", "measured_baseline"),
+    ("S3 a plan of the study", "plan.prepared", "of_the_study"),
     ("G2 a gate that fails where a line does", "gate.decided", "failed_gate"),
     ("G4 as many reviewers as demanded", "promotion.granted", "two_reviewers"),
     ("G5 the policy in force", "promotion.refused", "policy_in_force"),
@@ -800,6 +987,22 @@ def accept_findings(world, draft):
     draft.refs["acceptance"] = world.admit(
         Draft("leakage.accepted", body, refs, stater="reviewer")
     ).id
+
+
+def weak_but_descriptive(_, draft):
+    """Say that no promotion can rest on it."""
+    draft.body.update(seeds=[1], power="0.1", alpha="0.5", descriptive=True)
+
+
+def measured_baseline(world, draft):
+    """State the rate that was measured, and the protocol's cases."""
+    measured(right_share(world))(world, draft)
+    draft.body.update(baseline_rate=right_share(world))
+
+
+def of_the_study(world, draft):
+    """One of its seeds, its settings, its split."""
+    of_study()(world, draft)
 
 
 def policy_in_force(world, draft):
@@ -998,7 +1201,7 @@ def test_an_unconfirmed_run_goes_on_only_once_it_was_found_dead():
     refs = {"run": run_id, "checkpoint": checkpoint.id}
     resume = Draft("run.resumed", samples.body("run.resumed", from_update=1), refs)
     twin = world.draft("plan.prepared")
-    twin.body["settings_digest"] = world.chain.state.runs[run_id].twin
+    twin.body["settings"] = world.by_id[world.chain.state.runs[run_id].plan].body["settings"]
     for found in ("alive", "unreachable"):
         world.admit(reconciled(run_id, found))
         assert world.chain.state.runs[run_id].status == "unconfirmed"

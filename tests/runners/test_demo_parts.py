@@ -6,10 +6,24 @@ import shutil
 
 import pytest
 
+from ledger.digests import sha256
 from ledger.errors import UsageError
 from runners.demo.commands import Shell
 from runners.demo.flip import flip_one_byte
+from runners.demo.recovery import Recovered
 from runners.demo.story import _Story, run_demo
+
+STATE = sha256(b"a state")
+RECOVERED = Recovered(
+    run=sha256(b"a run"),
+    checkpoint=sha256(b"a checkpoint"),
+    updates=6,
+    saved_at=3,
+    killed_at=4,
+    redone=[[4, STATE, STATE]],
+    executed_again=1,
+    tree=sha256(b"a tree"),
+)
 
 
 @pytest.mark.slow
@@ -30,6 +44,13 @@ def test_the_demo_wants_a_new_folder(tmp_path):
     with pytest.raises(UsageError, match="LEDGER_EXISTS"):
         run_demo(tmp_path, None, print)
     assert [item.name for item in tmp_path.iterdir()] == ["mine"]
+
+
+def test_the_demo_wants_steps_enough_to_break_off_half_way(tmp_path):
+    """Fewer than four steps have no half after a checkpoint; nothing is begun."""
+    with pytest.raises(UsageError, match="DEMO_FAILED"):
+        run_demo(tmp_path / "new", 3, print)
+    assert not (tmp_path / "new").exists()
 
 
 def test_the_shell_prints_what_it_runs_and_keeps_out_of_the_users_folders(tmp_path, monkeypatch):
@@ -65,7 +86,11 @@ def test_the_summary_says_plainly_what_was_beaten(tmp_path, paired, p, ignored, 
         "candidates": [{"paired": dict(zip(names, paired, strict=True)), "mcnemar_p": p}],
         "baselines": {"best_constant": "0.3", "record_ignored": ignored},
     }
+    story.recovered = RECOVERED
     story.result |= {"updates": 6, "verified": "verified", "flipped": {"code": "X", "found": 1}}
-    lines = [line for line in story.summary() if line.startswith("the adapter ")]
+    summary = story.summary()
+    assert "run killed at step 4, resumed from its checkpoint at step 3" in summary
+    assert "lost updates redone: 1, all with the same digests" in summary
+    lines = [line for line in summary if line.startswith("the adapter ")]
     assert [line.removeprefix("the adapter ").partition(" the ")[0] for line in lines] == words
     assert list(story.result["beats"].values()) == [word == "beats" for word in words]

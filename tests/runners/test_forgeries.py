@@ -9,16 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from other_plans import another_plan
 from world import key
 
-from ledger.blobs import SAFETENSORS, BlobStore
+from ledger.blobs import SAFETENSORS, TEXT, BlobStore
 from ledger.book import Ledger
 from ledger.digests import FileEntry, sha256, tree_digest
 from ledger.record import Record
 from runners.prepare.data import put_lines, read_lines
 from runners.prepare.divide import audit_split, declare_split
 from verifiers.data.identity import dataset_identity, row_digest
-from verifiers.replay.learning import ADAPTER_FILE, batch_digest
+from verifiers.learning.learner_state import ADAPTER_FILE
+from verifiers.replay.learning import batch_digest
 
 pytestmark = pytest.mark.slow  # whoever comes first waits for the job
 
@@ -48,7 +50,7 @@ class Forger:
 
     def opens_a_run(self) -> Record:
         """A second plan with other settings, launched: its records may be written."""
-        plan = self.again(self.get("plan"), settings_digest=sha256(b"another plan"))
+        plan = another_plan(self.ledger, self.get("plan"), seed=4711)
         body = {**self.get("run").body, "seen": self.ledger.seen().model_dump()}
         return self.ledger.append("run.launched", body, {"plan": plan.id})
 
@@ -171,13 +173,13 @@ def _a_batch_named_by_other_rows(forger: Forger) -> Record:
 
 def _other_weights_in_a_checkpoint(forger: Forger) -> Record:
     run, update = forger.updates()
-    return _publish(forger, run, update, forger.get("checkpoint").body["files"])
+    return publish(forger, run, update, forger.get("checkpoint").body["files"])
 
 
 def _a_checkpoint_without_its_adapter(forger: Forger) -> Record:
     run, update = forger.updates()
     files = forger.get("checkpoint").body["files"]
-    return _publish(forger, run, update, [item for item in files if item["path"] != ADAPTER_FILE])
+    return publish(forger, run, update, [item for item in files if item["path"] != ADAPTER_FILE])
 
 
 def _a_flipped_weight_in_a_checkpoint(forger: Forger) -> Record:
@@ -187,10 +189,16 @@ def _a_flipped_weight_in_a_checkpoint(forger: Forger) -> Record:
     data = bytearray(forger.ledger.blobs.read(adapter["digest"]))
     data[-1] ^= 1
     adapter["digest"] = forger.ledger.blobs.put(bytes(data), SAFETENSORS).digest
-    return _publish(forger, run, update, files)
+    return publish(forger, run, update, files)
 
 
-def _publish(forger: Forger, run: Record, update: Record, files: list[dict[str, Any]]) -> Record:
+def publish(
+    forger: Forger,
+    run: Record,
+    update: Record,
+    files: list[dict[str, Any]],
+    there: dict[str, bool] | None = None,
+) -> Record:
     """A checkpoint of the second run's first update, with the state that was acknowledged."""
     honest = forger.get("checkpoint").body
     batch = forger.ledger.get(update.ref_list("batch")[0])
@@ -198,9 +206,47 @@ def _publish(forger: Forger, run: Record, update: Record, files: list[dict[str, 
         **honest,
         "step": 1, "spent_updates": 1, "spent_datums": batch.body["datums"],
         "state": update.body["after"], "files": files,
+        "completeness": {**honest["completeness"], **(there or {})},
         "tree": tree_digest([FileEntry(**item) for item in files]),
     }  # fmt: skip
     return forger.ledger.append("checkpoint.published", body, {"run": run.id, "update": update.id})
+
+
+def _a_template_of_nobody(forger: Forger) -> Record:
+    """A plan that names another template than its model has."""
+    plan = forger.get("plan")
+    other = forger.ledger.blobs.put(b"{{ 1 }}", TEXT).model_dump()
+    return forger.again(plan, reading={**plan.body["reading"], "template": other})
+
+
+def _a_tokenizer_of_nobody(forger: Forger) -> Record:
+    """A plan that names another tokenizer than its model has."""
+    plan = forger.get("plan")
+    return forger.again(plan, reading={**plan.body["reading"], "tokenizer": sha256(b"other")})
+
+
+def _a_dropped_row_kept_silent(forger: Forger) -> Record:
+    """A plan that counts a row fewer than the split has, and lists none."""
+    plan = forger.get("plan")
+    rows = {**plan.body["rows"], "effective": plan.body["rows"]["effective"] - 1, "dropped": 1}
+    return forger.again(plan, rows=rows)
+
+
+def _a_listed_row_of_nobody(forger: Forger) -> Record:
+    """A plan that lists a row that the split does not train on."""
+    plan = forger.get("plan")
+    line = {"row": sha256(b"x"), "id": None, "reason": "no_label_left", "detail": ""}
+    listed = put_lines(forger.ledger, [line]).model_dump()
+    rows = {**plan.body["rows"], "effective": plan.body["rows"]["effective"] - 1, "dropped": 1}
+    reading = {**plan.body["reading"], "listed": listed, "reasons": {"no_label_left": 1}}
+    return forger.again(plan, rows=rows, reading=reading)
+
+
+def _a_protocol_of_another_template(forger: Forger) -> Record:
+    """A protocol that keeps another template than its settings name."""
+    protocol = forger.get("protocol")
+    other = forger.ledger.blobs.put(b"{{ 1 }}", TEXT).model_dump()
+    return forger.again(protocol, template=other)
 
 
 def _a_protocol_of_another_role(forger: Forger) -> Record:
@@ -295,6 +341,10 @@ FORGERIES: list[tuple[Callable[[Forger], Record], str, str]] = [
     (_clean_although_rows_leak, "AUDIT_WRONG", "V17"),
     (_findings_without_a_list, "AUDIT_WRONG", "V17"),
     (_looser_settings_than_used, "AUDIT_WRONG", "V17"),
+    (_a_template_of_nobody, "PLAN_WRONG", "V18"),
+    (_a_tokenizer_of_nobody, "PLAN_WRONG", "V18"),
+    (_a_dropped_row_kept_silent, "PLAN_WRONG", "V18"),
+    (_a_listed_row_of_nobody, "PLAN_WRONG", "V18"),
     (_a_validation_row_in_a_batch, "BATCH_ROWS", "V18"),
     (_a_case_in_a_batch, "BATCH_ROWS", "V18"),
     (_a_batch_named_by_other_rows, "BATCH_ROWS", "V18"),
@@ -302,6 +352,7 @@ FORGERIES: list[tuple[Callable[[Forger], Record], str, str]] = [
     (_a_checkpoint_without_its_adapter, "CHECKPOINT_WRONG", "V18"),
     (_a_flipped_weight_in_a_checkpoint, "CHECKPOINT_WRONG", "V18"),
     (_a_protocol_of_another_role, "EVALUATION_WRONG", "V19"),
+    (_a_protocol_of_another_template, "EVALUATION_WRONG", "V19"),
     (_a_success_too_many, "EVALUATION_WRONG", "V19"),
     (_an_outcome_turned_round, "EVALUATION_WRONG", "V19"),
     (_fewer_tokens_than_written, "EVALUATION_WRONG", "V19"),
@@ -321,7 +372,11 @@ FORGERIES: list[tuple[Callable[[Forger], Record], str, str]] = [
 )
 def test_a_signed_lie_is_found_where_it_stands(person, forger, forge, code, step):
     """A false claim signed with the right key passes every rule, and is the one thing that replay finds."""
-    forged = forge(forger)
+    is_found_alone(person, forger, forge(forger), code, step)
+
+
+def is_found_alone(person, forger, forged: Record, code: str, step: str) -> None:
+    """The rules let the ledger by, and the one finding of the blobs is this record."""
     forger.ledger.seal()
     records = person.types("verify", "--workers", 1)
     assert records.result["verdict"] == "verified", records.result["findings"]

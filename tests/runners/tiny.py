@@ -146,7 +146,7 @@ def as_json(file: FileEntry) -> dict[str, Any]:
 
 def model_job(folder: Path) -> dict[str, Any]:
     """A job's `model`."""
-    return {"path": str(folder), "name": "tiny", "files": files_of(folder)}
+    return {"path": str(folder), "name": "tiny", "files": files_of(folder), "revision": "r1"}
 
 
 def loopback(on_event):

@@ -20,6 +20,7 @@ from descent import (
     launch,
     like_another,
     next_update,
+    of_preferences,
     plan,
     publish,
     redone_otherwise,
@@ -87,6 +88,15 @@ def redone_updates() -> Scenario:
     end(world, run, "completed")
     comment = "updates after a checkpoint lost twice, kept, and named by those that redid them"
     return Scenario(VERIFIED, comment, rows(world))
+
+
+def preferences() -> Scenario:
+    """A run on preferences, its one update acknowledged."""
+    world = World()
+    run = launch(world, plan(world, method="dpo"))
+    world.admit(next_update(world, run))
+    end(world, run)
+    return Scenario(VERIFIED, "a run on preferences", rows(world))
 
 
 def heir_and_fork() -> Scenario:
@@ -251,7 +261,7 @@ def leaked(world: World, draft: Draft) -> None:
 def twin(world: World, draft: Draft) -> None:
     """Plan what a live run is doing."""
     plan = world.by_id[str(world.need("run.launched").ref("plan"))]
-    draft.body["settings_digest"] = plan.body["settings_digest"]
+    draft.body["settings"] = plan.body["settings"]
 
 
 def launched_again(world: World, draft: Draft) -> None:
@@ -309,6 +319,15 @@ def completed_short(world: World, draft: Draft) -> None:
     made = DRAFTS["run.ended"](world)
     draft.body.update(made.body, outcome="completed")
     draft.refs.update(made.refs)
+
+
+def completed_unbound(world: World, draft: Draft) -> None:
+    """Call a run completed and name no checkpoint."""
+    for _ in range(2):
+        world.add("update.acknowledged")
+    made = DRAFTS["run.ended"](world)
+    draft.body.update(made.body, outcome="completed")
+    draft.refs.update({role: ref for role, ref in made.refs.items() if role != "checkpoint"})
 
 
 def second_update(world: World, draft: Draft) -> None:
@@ -515,6 +534,7 @@ VALID: dict[str, Recipe] = {
     "resumed-run": good("an attempt that ended and goes on", "run.resumed"),
     "redone-updates": redone_updates,
     "heir-and-fork": heir_and_fork,
+    "preferences": preferences,
     "two-processes": two_processes,
     "reinforcement": good(
         "a group, a rejected group, an audited reward",
@@ -795,6 +815,12 @@ INVALID: dict[str, Recipe] = {
     "plan-start": spoiled(
         "PLAN_START", "plan.prepared", "exact start without a parent", put(start="exact")
     ),
+    "settings-digest": spoiled(
+        "SETTINGS_DIGEST_WRONG",
+        "plan.prepared",
+        "a settings digest of something else",
+        put(settings_digest=samples.digest("something else")),
+    ),
     "twin": spoiled("TWIN_UNCONFIRMED", "plan.prepared", "an equal plan is live", twin),
     "launched-again": spoiled(
         "PLAN_LAUNCHED", "run.launched", "one launch a plan, ever", launched_again
@@ -852,6 +878,9 @@ INVALID: dict[str, Recipe] = {
     "short-run": spoiled(
         "SHORT_RUN", "run.ended", "one update of two is not completed", completed_short
     ),
+    "completion-unbound": spoiled(
+        "COMPLETION_UNBOUND", "run.ended", "a completed run without a checkpoint", completed_unbound
+    ),
     # learning, V11
     "group-size": spoiled(
         "GROUP_SIZE", "rollout.group", "one reward for two members", put(rewards=["1.0"])
@@ -883,6 +912,9 @@ INVALID: dict[str, Recipe] = {
     "budget": spoiled("BUDGET_EXCEEDED", "update.acknowledged", "three updates of two", overspent),
     "no-gradient": spoiled(
         "BAD_GRADIENT", "update.acknowledged", "nothing was learnt", put(gradient_norm="0.0")
+    ),
+    "no-gradient-of-preferences": spoiled(
+        "BAD_GRADIENT", "update.acknowledged", "a run on preferences learnt nothing", of_preferences
     ),
     "replay-other-update": spoiled(
         "REPLAY_OTHER_UPDATE", "update.acknowledged", "another step redone", replays_other

@@ -22,7 +22,7 @@ def main() -> int:
     options = _options()
     if options.name is None:
         for item in BENCHES.values():
-            print(f"{item.name:8} {item.measures}")
+            print(f"{item.name:8} {item.about}")
         return 0
     if options.scratch is not None:
         options.scratch.mkdir(parents=True, exist_ok=True)

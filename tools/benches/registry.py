@@ -1,29 +1,14 @@
-"""The benches there are: a name, what it measures, and the function that runs it."""
+"""The benches there are: a name, the function that runs it, and what it measures."""
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import cast
+
+from entries import Entry
 
 from benches.report import Row, Settings
 
-Run = Callable[[Settings], list[Row]]
-
-
-@dataclass(frozen=True)
-class Bench:
-    """One bench; its module is loaded only when it is run and has a function `run`."""
-
-    name: str
-    module: str
-    measures: str
-
-    def load(self) -> Run:
-        """The function that runs it."""
-        return cast("Run", importlib.import_module(self.module).run)
-
+Bench = Entry[Callable[[Settings], list[Row]]]
 
 BENCHES = {
     item.name: item
@@ -46,6 +31,11 @@ BENCHES = {
         ),
         Bench(
             "overhead", "benches.ledger_overhead", "supervised training with the ledger and without"
+        ),
+        Bench(
+            "query",
+            "benches.query",
+            "named questions, tables and lineage on a large unsigned ledger",
         ),
         Bench("peers", "benches.peers", "MLflow and a JSONL file for the same facts"),
     )

@@ -41,7 +41,7 @@ def main() -> int:
     options = _options()
     if options.name is None:
         for item in CAMPAIGNS.values():
-            print(f"{item.name:16} {item.shows}")
+            print(f"{item.name:16} {item.about}")
         return 0
     campaign = CAMPAIGNS[options.name]
     begun = time.monotonic()

@@ -1,29 +1,14 @@
-"""The campaigns there are: a name, what it shows, and the function that runs it."""
+"""The campaigns there are: a name, the function that runs it, and what it shows."""
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import cast
+
+from entries import Entry
 
 from campaigns.report import Outcome, Settings
 
-Run = Callable[[Settings], Outcome]
-
-
-@dataclass(frozen=True)
-class Campaign:
-    """One campaign; its module is loaded only when it is run and has a function `run`."""
-
-    name: str
-    module: str
-    shows: str
-
-    def load(self) -> Run:
-        """The function that runs it."""
-        return cast("Run", importlib.import_module(self.module).run)
-
+Campaign = Entry[Callable[[Settings], Outcome]]
 
 CAMPAIGNS = {
     item.name: item

@@ -18,7 +18,7 @@ from ledger.record import Record
 from runners.prepare import data, divide, register
 from runners.prepare.shelf import default_shelf
 from runners.train.config import SftSettings
-from runners.train.plans import SftConfig, prepare_sft
+from runners.train.plans import SftConfig, prepare_sft, record_plan
 from runners.train.status import run_status
 
 TESTS = ROOT / "tests" / "runners"
@@ -146,7 +146,7 @@ def _plan(ledger: Ledger, split: Record, model: Record, shelf: Path) -> Record:
     rows = int(once.figures["rows"]["effective"])
     per_step = SETTINGS["batch_size"] * SETTINGS["accumulation"]
     prepared = prepare_sft(ledger, _config(split, model, -(-EPOCHS * rows // per_step)), shelf)
-    return ledger.append("plan.prepared", prepared.body, prepared.refs)
+    return record_plan(ledger, prepared)
 
 
 def _config(split: Record, model: Record, steps: int) -> SftConfig:

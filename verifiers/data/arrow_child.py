@@ -39,7 +39,7 @@ def main() -> int:
     try:
         for batch in _batches(pa.py_buffer(data), sys.argv[1]):
             for row in batch.to_pylist():
-                line = json.dumps(_present(row), ensure_ascii=False)
+                line = json.dumps(present(row), ensure_ascii=False)
                 sys.stdout.buffer.write(line.encode() + b"\n")  # UTF-8 whatever the locale
         sys.stdout.buffer.flush()
     except (Unreadable, pa.ArrowException, OSError, ValueError, OverflowError) as error:
@@ -119,12 +119,13 @@ def _check_names(names: list[str], where: str) -> None:
         raise Unreadable(f"{where} has one name twice")
 
 
-def _present(value: Any) -> Any:
+def present(value: Any) -> Any:
+    """A value without the fields that are null in it."""
     if isinstance(value, list):
-        return [_present(item) for item in value]
+        return [present(item) for item in value]
     if not isinstance(value, dict):
         return value
-    kept = {name: _present(item) for name, item in value.items() if item is not None}
+    kept = {name: present(item) for name, item in value.items() if item is not None}
     if kept.get("role") == "assistant" and "tool_calls" in kept:
         kept.setdefault("content", None)
     return kept

@@ -15,6 +15,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 
+KINDS_OF_METHOD = {
+    "sft": ("chat", "text"),
+    "dpo": ("preference",),
+    "reward": ("preference",),
+    "kto": ("feedback",),
+}
+"""What kinds of rows the batches of a run may read, by the method of its plan."""
+
+
 @dataclass(frozen=True)
 class HandedOut:
     """One row given to a loader, with the digest that records name it by."""
@@ -32,7 +41,7 @@ def hand_out(
         rows: the data set's rows.
         role_of: role by row digest, as the split assigns it.
         role: train, validation or test.
-        kind: chat, desk or dialogue.
+        kind: one of those that `verifiers.data.row_rules` knows.
 
     Raises:
         EvidenceError: `HELD_OUT_ROW`, a training row declares itself held out; `SPLIT_WRONG`, a row has no role, or

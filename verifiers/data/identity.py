@@ -71,7 +71,7 @@ def dataset_identity(digests: Iterable[str]) -> str:
 
 
 def row_text(row: Row) -> RowText:
-    """The input and the answer of a chat row, a scenario, a desk case or a dialogue case.
+    """The input and the answer of a row; of a preference the chosen answer counts, a text is all input.
 
     A desk case's answer is its expected call in the form a model writes it, so it compares with a chat row.
     """
@@ -79,7 +79,9 @@ def row_text(row: Row) -> RowText:
     if kind == "scenario":
         said = "\n".join(f"user: {text}" for text in (row["opening"], *row["turns"]))
         return RowText(said, orjson.dumps(row["expected"], option=orjson.OPT_SORT_KEYS).decode())
-    turns = [turn for turn in row["messages"] if turn["role"] not in _INSTRUCTIONS]
+    if kind == "text":
+        return RowText(row["text"], "")
+    turns = [turn for turn in conversation(row) if turn["role"] not in _INSTRUCTIONS]
     if kind == "desk":
         expected = row["expected"]
         answer = orjson.dumps({"tool": expected["tool"], **expected["arguments"]}).decode()
@@ -112,7 +114,15 @@ def first_request(row: Row) -> str:
     """What the customer says first; empty where no turn is a user's."""
     if row.get("kind") == "scenario":
         return str(row["opening"])
-    return next((_said(turn) for turn in row["messages"] if turn["role"] == "user"), "")
+    return next((_said(turn) for turn in conversation(row) if turn["role"] == "user"), "")
+
+
+def conversation(row: Row) -> list[Mapping[str, Any]]:
+    """A row's turns; those of a preference end with the chosen answer, a text has none."""
+    answer = {"feedback": "completion", "preference": "chosen"}.get(row.get("kind", "chat"))
+    if answer is not None:
+        return [*row["prompt"], *row[answer]]
+    return list(row.get("messages", ()))
 
 
 def normalised(text: str) -> str:

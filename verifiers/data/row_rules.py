@@ -1,8 +1,9 @@
 """What one row may be: kinds, fields, types; from the bytes of one line to the row, or the reason against it.
 
-Four kinds: a *chat* row (for training; `kind` may be left out), a *scenario* (for rollouts and evaluation), a
-*desk* case and a *dialogue* case (for evaluation). Two other shapes become one of them: a row of `prompt` and
-`completion` becomes a chat row, a tau2 task a scenario. Nothing else is rewritten and nothing is repaired.
+Rows for training: a *chat* row (`kind` may be left out), a *preference* (a prompt with a chosen and a rejected answer),
+*feedback* (an answer with a thumb up or down), a *text*. For rollouts and evaluation: a *scenario*, a *desk* case, a
+*dialogue* case. Shapes of other tools become one of them (`verifiers.data.shapes`). Nothing else is rewritten and
+nothing is repaired.
 """
 
 from __future__ import annotations
@@ -13,7 +14,16 @@ from typing import TYPE_CHECKING, Any
 from ledger.errors import EvidenceError
 from verifiers.data.chat import Refused, check_messages, check_text
 from verifiers.data.json_text import loads_unique
-from verifiers.data.shapes import as_chat, is_prompt, is_task, task_as_scenario
+from verifiers.data.shapes import (
+    as_chat,
+    as_feedback,
+    as_preference,
+    is_feedback,
+    is_preference,
+    is_prompt,
+    is_task,
+    task_as_scenario,
+)
 from verifiers.rewards.desk import read_case
 
 if TYPE_CHECKING:
@@ -29,7 +39,7 @@ REASONS: dict[str, str] = {
     "not_json": "the line is not JSON in UTF-8, or holds NaN, an infinity or an integer beyond 64 bits",
     "duplicate_key": "an object names one key twice",
     "not_an_object": "the line is JSON but not an object",
-    "unknown_kind": "the kind is none of chat, desk, dialogue, scenario",
+    "unknown_kind": "the kind is none that is known",
     "unknown_field": "the row or a turn has a field that is not known",
     "missing_field": "a field that the kind needs is not there",
     "wrong_type": "a field or turn is of another type than it should be",
@@ -38,6 +48,7 @@ REASONS: dict[str, str] = {
     "two_roles": "a turn names two roles, or its text begins a turn of another role",
     "turn_order": "a role speaks when it is not its turn",
     "wrong_end": "the last turn is not the one the kind ends with",
+    "same_answers": "the chosen and the rejected answer are the same, which prefers nothing",
     "prompt_answered": "a prompt holds an answer, which a chat row would train on like the completion",
     "call_id_twice": "a tool call has an id that an earlier one has",
     "call_unanswered": "somebody speaks before a tool's result is there",
@@ -49,6 +60,8 @@ REASONS: dict[str, str] = {
     "duplicate_row": "an earlier row is the same, byte for byte",
 }
 
+TRAINING_KINDS = ("chat", "feedback", "preference", "text")
+_SINCE_THIRD = ("feedback", "preference", "text")
 _TRAINING_ROLES = ("train", "training")
 _SHARED = {"id", "kind", "family", "metadata", "review", "split", "role"}
 _NEEDED: dict[str, dict[str, type]] = {
@@ -60,13 +73,17 @@ _NEEDED: dict[str, dict[str, type]] = {
     "dialogue": {
         "messages": list, "id": str, "family": str, "policy_facts": list, "reference": str, "must_avoid": list,
     },
+    "feedback": {"prompt": list, "completion": list, "label": bool},
+    "preference": {"prompt": list, "chosen": list, "rejected": list},
+    "text": {"text": str},
     "scenario": {
         "id": str, "family": str, "opening": str, "policy_facts": list, "context": str, "turns": list,
         "expected": dict, "must_avoid": list,
     },
 }  # fmt: skip
 _OPTIONAL: dict[str, set[str]] = {
-    "chat": {"tools"}, "desk": {"twin"}, "dialogue": set(), "scenario": set(),
+    "chat": {"tools"}, "desk": {"twin"}, "dialogue": set(), "feedback": {"tools"}, "preference": {"tools"},
+    "scenario": set(), "text": set(),
 }  # fmt: skip
 _TYPES: dict[str, tuple[type, ...]] = {
     "id": (str,), "family": (str,), "metadata": (dict,), "review": (dict,), "tools": (list,),
@@ -82,11 +99,13 @@ class Rules:
     Args:
         first: those of the parser's first version: no scenarios, no other shapes, one value to an entity field.
         keep_held_out: a chat row that declares itself held out is a row all the same.
+        tuning: preferences, feedback and texts are rows too, as from the parser's third version on.
         people: who is meant by what a tau2 task says, where its database is among the sources.
     """
 
     first: bool = False
     keep_held_out: bool = False
+    tuning: bool = True
     people: People | None = None
 
 
@@ -125,7 +144,7 @@ def check_row(row: dict[str, Any], rules: Rules) -> dict[str, Any]:
         Refused: with a key of `REASONS`.
     """
     kind = row.get("kind", "chat")
-    kinds = [name for name in _NEEDED if name != "scenario" or not rules.first]
+    kinds = _kinds(rules)
     if not isinstance(kind, str) or kind not in kinds:
         raise Refused("unknown_kind", f"the kind {str(kind)[:40]!r} is none of {', '.join(kinds)}")
     _check_fields(row, kind, rules)
@@ -133,12 +152,41 @@ def check_row(row: dict[str, Any], rules: Rules) -> dict[str, Any]:
         for number, text in enumerate((row["opening"], *row["turns"])):
             check_text(number, text)
         return row
-    check_messages(row["messages"], ends_with="assistant" if kind == "chat" else "user")
-    if kind == "chat" and declares_held_out(row) and not rules.keep_held_out:
+    _check_turns(row, kind)
+    if kind in TRAINING_KINDS and declares_held_out(row) and not rules.keep_held_out:
         raise Refused("held_out", "the row declares another role than train")
     if kind == "desk":
         _check_case(row)
     return row
+
+
+def _kinds(rules: Rules) -> list[str]:
+    unknown = {"scenario", *_SINCE_THIRD} if rules.first else set()
+    return [
+        name
+        for name in _NEEDED
+        if name not in unknown and (rules.tuning or name not in _SINCE_THIRD)
+    ]
+
+
+def _check_turns(row: dict[str, Any], kind: str) -> None:
+    """The turns of a row, each answer behind its prompt."""
+    if kind == "text":
+        if not row["text"].strip():
+            raise Refused("empty", "the text says nothing")
+        return
+    answers = {"feedback": ("completion",), "preference": ("chosen", "rejected")}.get(kind)
+    if answers is None:
+        check_messages(row["messages"], ends_with="assistant" if kind == "chat" else "user")
+        return
+    check_messages(row["prompt"], ends_with="user")
+    for name in answers:
+        try:
+            check_messages([*row["prompt"], *row[name]], ends_with="assistant")
+        except Refused as refused:
+            raise Refused(refused.reason, f"with {name}, {refused.message}") from None
+    if kind == "preference" and row["chosen"] == row["rejected"]:
+        raise Refused("same_answers", REASONS["same_answers"])
 
 
 def declares_held_out(row: dict[str, Any]) -> bool:
@@ -150,7 +198,13 @@ def declares_held_out(row: dict[str, Any]) -> bool:
 
 
 def _in_our_shape(row: dict[str, Any], rules: Rules) -> dict[str, Any]:
-    if is_prompt(row):
+    if rules.tuning and is_preference(row):
+        return as_preference(row)
+    if rules.tuning and is_feedback(row):
+        return as_feedback(row)
+    if rules.tuning and "text" in row and not row.keys() & {"kind", "messages", "prompt"}:
+        return {**row, "kind": "text"}
+    if is_prompt(row) and not (rules.tuning and row.get("kind") == "feedback"):
         return as_chat(row)
     if is_task(row):
         return task_as_scenario(row, rules.people)

@@ -24,7 +24,8 @@ from verifiers.data.row_rules import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-PARSER = "rows/2"
+PARSER = "rows/3"
+SECOND_PARSER = "rows/2"
 FIRST_PARSER = "rows/1"
 MAX_REJECTS = 200_000
 
@@ -176,6 +177,7 @@ __all__ = [
     "MAX_LINE_BYTES",
     "PARSER",
     "REASONS",
+    "SECOND_PARSER",
     "Accepted",
     "Judge",
     "ParsedRows",

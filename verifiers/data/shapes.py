@@ -1,4 +1,4 @@
-"""Rows in shapes of other tools: prompt and completion as a chat row, a tau2 task as a scenario."""
+"""Rows in shapes of other tools: prompts with answers, conversations up to where they part, tau2 tasks."""
 
 from __future__ import annotations
 
@@ -40,6 +40,57 @@ def as_chat(row: dict[str, Any]) -> dict[str, Any]:
     if any(isinstance(turn, dict) and turn.get("role") == "assistant" for turn in prompt):
         raise Refused("prompt_answered", "the prompt holds an assistant's turn")
     return {**rest, "messages": [*prompt, *completion]}
+
+
+def is_preference(row: dict[str, Any]) -> bool:
+    """Whether a row has a chosen and a rejected answer and no kind, as TRL and others write it."""
+    return row.keys() >= {"chosen", "rejected"} and not row.keys() & {"kind", "messages"}
+
+
+def as_preference(row: dict[str, Any]) -> dict[str, Any]:
+    """A preference of two answers to a prompt; without one, the prompt is what both conversations open with.
+
+    Raises:
+        Refused: `missing_field`, two texts without a prompt; `wrong_type`.
+    """
+    chosen, rejected = _turns(row["chosen"], "assistant"), _turns(row["rejected"], "assistant")
+    if "prompt" in row:
+        prompt = _turns(row["prompt"], "user")
+    elif isinstance(row["chosen"], str) or isinstance(row["rejected"], str):
+        raise Refused("missing_field", "the row has no prompt")
+    else:
+        common = _common(chosen, rejected)
+        prompt, chosen, rejected = chosen[:common], chosen[common:], rejected[common:]
+    return {**row, "kind": "preference", "prompt": prompt, "chosen": chosen, "rejected": rejected}
+
+
+def is_feedback(row: dict[str, Any]) -> bool:
+    """Whether a row is a prompt, a completion and whether it was liked, and no kind."""
+    return is_prompt(row) and isinstance(row.get("label"), bool) and "kind" not in row
+
+
+def as_feedback(row: dict[str, Any]) -> dict[str, Any]:
+    """Feedback on one answer to a prompt.
+
+    Raises:
+        Refused: `wrong_type`.
+    """
+    prompt, completion = _turns(row["prompt"], "user"), _turns(row["completion"], "assistant")
+    return {**row, "kind": "feedback", "prompt": prompt, "completion": completion}
+
+
+def _turns(said: Any, role: str) -> list[Any]:
+    if isinstance(said, str):
+        return [{"role": role, "content": said}]
+    if isinstance(said, list):
+        return said
+    raise Refused("wrong_type", "a prompt or an answer is neither a text nor a list of turns")
+
+
+def _common(left: list[Any], right: list[Any]) -> int:
+    """How many turns two conversations open with; at least one is left to each."""
+    most = max(min(len(left), len(right)) - 1, 0)
+    return next((at for at in range(most) if left[at] != right[at]), most)
 
 
 def is_task(row: dict[str, Any]) -> bool:

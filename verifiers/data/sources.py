@@ -55,17 +55,20 @@ def form_of(name: str, begins: bytes) -> str:
     return form
 
 
-def parse_sources(files: Sequence[SourceFile], *, keep_held_out: bool = False) -> ParsedRows:
+def parse_sources(
+    files: Sequence[SourceFile], *, keep_held_out: bool = False, tuning: bool = True
+) -> ParsedRows:
     """All rows and rejects of a data set's files; ids and rows are unique over all of them.
 
     Args:
         files: in the order of the data set's sources.
-        keep_held_out: whether a chat row that declares itself held out is a row all the same.
+        keep_held_out: whether a row for training that declares itself held out is a row all the same.
+        tuning: whether preferences, feedback and texts are rows, as they are from the parser's third version on.
 
     Raises:
         EvidenceError: `SOURCE_UNREADABLE`, a file is not of its form; `TOO_LARGE`, too many rejects.
     """
-    rules = Rules(keep_held_out=keep_held_out, people=_people(files))
+    rules = Rules(keep_held_out=keep_held_out, tuning=tuning, people=_people(files))
     return collected(_verdicts(files, Judge(rules)))
 
 

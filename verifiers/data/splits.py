@@ -16,7 +16,7 @@ from ledger.errors import EvidenceError, UsageError
 from verifiers.data.grouping import group_rows
 from verifiers.data.identity import Row, row_digest, values
 from verifiers.data.role_lists import roles_in_list
-from verifiers.data.row_rules import declares_held_out
+from verifiers.data.row_rules import TRAINING_KINDS, declares_held_out
 
 ROLES = ("train", "validation", "test")
 TRIES = 64
@@ -173,7 +173,7 @@ def _distance(groups: list[list[str]], dealt: list[int], target: list[float]) ->
 
 
 def _whole(split: Split, rows: Sequence[Row], needed: Sequence[str]) -> Split:
-    """The split, if no needed role is empty and no chat row that is held out would be trained on."""
+    """The split, if no needed role is empty and no row for training that is held out would be trained on."""
     empty = [role for role in needed if role not in split.roles]
     if empty:
         raise UsageError(
@@ -183,8 +183,8 @@ def _whole(split: Split, rows: Sequence[Row], needed: Sequence[str]) -> Split:
         )
     for row in rows:
         digest = row_digest(row)
-        is_chat = row.get("kind", "chat") == "chat"
-        if is_chat and split.role_of[digest] == "train" and declares_held_out(dict(row)):
+        trains = row.get("kind", "chat") in TRAINING_KINDS
+        if trains and split.role_of[digest] == "train" and declares_held_out(dict(row)):
             raise UsageError(
                 "HELD_OUT_ROW",
                 f"row {row.get('id', digest[7:19])!r} declares itself held out and would be trained on",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ledger.floors import DEFAULT_POLICY
 from verifiers.judgement.comparison import Arm, derive_comparison
 from verifiers.judgement.evaluation_inputs import judged_replies, planned_cases
 from verifiers.judgement.gate_evidence import Evidence, SeedEvidence, limits
@@ -23,20 +24,6 @@ if TYPE_CHECKING:
     from verifiers.replay.view import View
 
 GATE_SEED = 0
-DEFAULT_POLICY: dict[str, Any] = {
-    "seeds": 6,
-    "alpha": "0.05",
-    "power": "0.8",
-    "cases": 32,
-    "undecided_share": "0.05",
-    "reviewers": 1,
-    "reruns_updates_per_seed": 3,
-    "reruns_case_share": "0.05",
-    "minimum_gain": "0.03",
-    "judge_accuracy": "0.8",
-    "judge_family": "other",
-}
-"""The floors where none were declared; `evidence policy declare` can set others."""
 
 
 def verdicts_of(
@@ -153,7 +140,7 @@ def promotion_of(
     evidence = PromotionEvidence(
         checkpoint=checkpoint.id,
         gate=gate,
-        tree=None if checkpoint.body["hosted"] else checkpoint.body["tree"],
+        tree=None if checkpoint.body.get("hosted") else checkpoint.body["tree"],
         tree_found=tree_found,
     )
     return decide_promotion(floors, evidence)

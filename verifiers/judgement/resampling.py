@@ -60,8 +60,8 @@ def bootstrap(
         UsageError: `STATISTIC_INPUT`, shapes that do not fit, or nothing decided.
     """
     delta, size = _matrices(deltas, sizes, families)
-    seeds = _seed_weights(rng, replicates, delta.shape[0], drawn=levels != "cases")
-    cases = _case_weights(rng, replicates, families, drawn=levels != "seeds")
+    seeds = seed_weights(rng, replicates, delta.shape[0], drawn=levels != "cases")
+    cases = case_weights(rng, replicates, families, drawn=levels != "seeds")
     totals = np.sum((seeds @ delta) * cases, axis=1)
     rollouts = np.sum((seeds @ size) * cases, axis=1)
     # A replicate that drew nothing decided shows no gain; leaving it out would narrow the interval.
@@ -126,7 +126,7 @@ def power(
         raise UsageError("STATISTIC_INPUT", f"power of {seeds} seeds, at most 16", field="seeds")
     candidate = _binomial(rng, rollouts, min(1.0, max(0.0, baseline_rate + effect)), trials, seeds)
     deltas = candidate - _binomial(rng, rollouts, baseline_rate, trials, seeds)
-    found = (_sign_flip_rows(deltas) * comparisons <= alpha) & (deltas.sum(axis=1) > 0)
+    found = (sign_flip_rows(deltas) * comparisons <= alpha) & (deltas.sum(axis=1) > 0)
     return float(np.mean(found))
 
 
@@ -156,15 +156,17 @@ def _draw(rng: np.random.Generator, replicates: int, count: int) -> NDArray[np.f
     return flat.reshape(replicates, count).astype(np.float64)
 
 
-def _seed_weights(
+def seed_weights(
     rng: np.random.Generator, replicates: int, seeds: int, *, drawn: bool
 ) -> NDArray[np.float64]:
+    """How often each replicate draws each training seed, shape (replicates, seeds); once each where not drawn."""
     return _draw(rng, replicates, seeds) if drawn else np.ones((replicates, seeds))
 
 
-def _case_weights(
+def case_weights(
     rng: np.random.Generator, replicates: int, families: Sequence[str], *, drawn: bool
 ) -> NDArray[np.float64]:
+    """How often each replicate draws each case within its family, shape (replicates, cases); once each where not drawn."""
     weights = np.ones((replicates, len(families)))
     if not drawn:
         return weights
@@ -186,7 +188,7 @@ def _binomial(
     return np.minimum(counts, rollouts).reshape(trials, seeds).astype(np.int64)
 
 
-def _sign_flip_rows(deltas: NDArray[np.int64]) -> NDArray[np.float64]:
+def sign_flip_rows(deltas: NDArray[np.int64]) -> NDArray[np.float64]:
     """The exact two-sided sign-flip p of each row."""
     seeds = deltas.shape[1]
     bits = (np.arange(2**seeds)[:, None] >> np.arange(seeds)[None, :]) & 1

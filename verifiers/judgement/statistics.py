@@ -148,6 +148,27 @@ def clustered_se(values: Sequence[float], clusters: Sequence[object]) -> float:
     return math.sqrt(factor * float(np.sum(sums**2))) / len(values)
 
 
+def clustered_se_of_counts(successes: Sequence[int], trials: Sequence[int]) -> float:
+    """Clustered standard error of a success rate from the counts of each cluster.
+
+    The formula of `clustered_se` where every observation is 0 or 1: the sum inside a cluster is its successes less
+    its trials times the rate.
+
+    Raises:
+        UsageError: `STATISTIC_INPUT`, counts that do not fit, or fewer than two clusters.
+    """
+    if len(successes) != len(trials) or len(trials) < 2:
+        raise _input("clusters", f"{len(successes)} and {len(trials)} counts of clusters")
+    if any(not 0 <= count <= of for count, of in zip(successes, trials, strict=True)):
+        raise _input("successes", "a cluster has more successes than trials or fewer than none")
+    total = sum(trials)
+    if total == 0:
+        raise _input("trials", "nothing was tried")
+    rate = Fraction(sum(successes), total)
+    squares = sum((count - of * rate) ** 2 for count, of in zip(successes, trials, strict=True))
+    return math.sqrt(squares * Fraction(len(trials), len(trials) - 1)) / total
+
+
 def standard_error(values: Sequence[float]) -> float:
     """Standard error of a mean as if every observation stood alone (population variance).
 

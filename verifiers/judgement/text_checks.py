@@ -89,6 +89,22 @@ def invented_figures(reply: str, sources: Iterable[str]) -> list[str]:
     return [figure for figure in dict.fromkeys(_figures(bare)) if figure not in known]
 
 
+def clauses_of(text: str) -> list[list[str]]:
+    """A text's sentences in order, each as its clauses, plain; a question keeps its mark."""
+    marked = plain(text).replace("?", " ?.")
+    return [_clauses(sentence) for sentence in _SENTENCE.split(marked)]
+
+
+def is_negated(before: str, after: str) -> bool:
+    """Whether what stands between two parts of a clause is negated there."""
+    return _negated(before, "", after)
+
+
+def numbers_of(text: str) -> list[str]:
+    """The figures of a text that are plain numbers, by value, in reading order."""
+    return [figure for figure in _figures(plain(text)) if _NUMBER.match(figure)]
+
+
 def repeats_itself(reply: str) -> bool:
     """Whether the reply says a sentence twice, or the same six words three times."""
     text = plain(reply)
@@ -105,9 +121,14 @@ def repeats_earlier(reply: str, earlier: Iterable[str]) -> bool:
     return any(_similar(mine, set(_shingles(_words(plain(turn)), 3))) for turn in earlier)
 
 
+def words_of(text: str) -> list[str]:
+    """The words of a text in order, plain."""
+    return _words(plain(text))
+
+
 def word_count(text: str) -> int:
     """Words of a text."""
-    return len(_words(plain(text)))
+    return len(words_of(text))
 
 
 def decide(rubric: Rubric, case: Mapping[str, Any], reply: str) -> dict[str, bool]:

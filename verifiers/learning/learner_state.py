@@ -1,8 +1,8 @@
 """What a checkpoint holds of a learner's state, derived from its bytes alone, without torch.
 
-A complete checkpoint is five files: the adapter's configuration and tensors, `optimizer.safetensors` (two moments and a
-step count for each tensor of the adapter), `random.safetensors` (the generators of Python, NumPy and torch) and
-`learner.json` (schedule, groups of the optimizer, scaler, sampler, counters). Whoever has them can go on exactly where
+A complete checkpoint is the configuration and the tensors of an adapter or of a whole model, `optimizer.safetensors`
+(two moments and a step count for each trained tensor), `random.safetensors` (the generators of Python, NumPy and torch)
+and `learner.json` (schedule, groups of the optimizer, scaler, sampler, counters). Whoever has them can go on exactly where
 the run stood. A part that is absent is not there; a part whose file is broken is an error, never a gap.
 """
 
@@ -13,16 +13,21 @@ from typing import TYPE_CHECKING, Any
 from ledger import canonical
 from ledger.digests import open_regular
 from ledger.errors import EvidenceError
-from verifiers.learning.tensors import TensorEntry, read_header
+from verifiers.learning.tensors import TensorEntry, check_covered, read_header
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Container, Mapping
     from pathlib import Path
     from typing import BinaryIO
 
     Opener = Callable[[], BinaryIO]
 
 ADAPTER_FILE = "adapter_model.safetensors"
+MODEL_FILE = "model.safetensors"
+WEIGHT_FILES = (ADAPTER_FILE, MODEL_FILE)
+"""Where the trained tensors lie: an adapter's, or a whole model's."""
+
+CONFIG_FILE = "adapter_config.json"
 OPTIMIZER_FILE = "optimizer.safetensors"
 RANDOM_FILE = "random.safetensors"
 LEARNER_FILE = "learner.json"
@@ -49,9 +54,29 @@ def parts_of_folder(folder: Path, step: int, processes: int = 1) -> dict[str, bo
     Raises:
         EvidenceError: see `parts_of`; `UNSAFE_PATH`, one of its files is a link.
     """
-    names = (ADAPTER_FILE, OPTIMIZER_FILE, RANDOM_FILE, LEARNER_FILE)
-    there = [name for name in names if (folder / name).exists()]
-    return parts_of({name: _opener(folder / name) for name in there}, step, processes)
+    return parts_of(openers(folder), step, processes)
+
+
+def openers(folder: Path) -> dict[str, Opener]:
+    """What opens each file of a checkpoint folder that holds tensors or the learner's state, by name."""
+    names = (*WEIGHT_FILES, OPTIMIZER_FILE, RANDOM_FILE, LEARNER_FILE)
+    return {name: _opener(folder / name) for name in names if (folder / name).exists()}
+
+
+def weights_file(names: Container[str]) -> str:
+    """Which of a checkpoint's files holds its trained tensors.
+
+    Raises:
+        EvidenceError: `CHECKPOINT_WRONG`, none does, or two.
+    """
+    there = [name for name in WEIGHT_FILES if name in names]
+    if len(there) != 1:
+        raise EvidenceError(
+            "CHECKPOINT_WRONG",
+            f"a checkpoint has one of {' and '.join(WEIGHT_FILES)}, this one {len(there)}",
+            field=ADAPTER_FILE,
+        )
+    return there[0]
 
 
 def parts_of(files: Mapping[str, Opener], step: int, processes: int = 1) -> dict[str, bool]:
@@ -66,7 +91,8 @@ def parts_of(files: Mapping[str, Opener], step: int, processes: int = 1) -> dict
         EvidenceError: `TENSORS_INVALID`, a file of tensors cannot be read; `STATE_MALFORMED`, `learner.json` cannot, or
             is of another format.
     """
-    adapter = _tensors(files, ADAPTER_FILE)
+    trained = [_tensors(files, name) for name in WEIGHT_FILES if name in files]
+    adapter = trained[0] if len(trained) == 1 else {}
     moments = _tensors(files, OPTIMIZER_FILE)
     generators = _tensors(files, RANDOM_FILE)
     learner = read_learner(files[LEARNER_FILE]) if LEARNER_FILE in files else {}
@@ -119,7 +145,9 @@ def _tensors(files: Mapping[str, Opener], name: str) -> dict[str, TensorEntry]:
     if name not in files:
         return {}
     with files[name]() as stream:
-        return {entry.name: entry for entry in read_header(stream)}
+        entries = read_header(stream)
+        check_covered(stream, entries)
+    return {entry.name: entry for entry in entries}
 
 
 def _has_moments(adapter: Mapping[str, TensorEntry], moments: Mapping[str, TensorEntry]) -> bool:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import dataclass
+from os import SEEK_END
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ledger.digests import CHUNK_BYTES, PREFIX
@@ -146,10 +147,22 @@ def file_state_digest(stream: BinaryIO) -> str:
         stream.seek(base + entry.start)
         size = entry.end - entry.start
         state.add(entry.name, entry.dtype, entry.shape, _chunks(stream, size), size)
-    stream.seek(base + max((entry.end for entry in entries), default=0))
-    if stream.read(1):
-        raise EvidenceError("TENSORS_INVALID", "the file goes on behind its last tensor")
+    stream.seek(base)
+    check_covered(stream, entries)
     return state.value()
+
+
+def check_covered(stream: BinaryIO, entries: Iterable[TensorEntry]) -> None:
+    """Refuse a file with bytes that no tensor describes; the stream stands at the first byte behind the header.
+
+    Raises:
+        EvidenceError: `TENSORS_INVALID`, the file ends before its last tensor or goes on after.
+    """
+    end = stream.tell() + max((entry.end for entry in entries), default=0)
+    length = stream.seek(0, SEEK_END)
+    if length != end:
+        word = "goes on behind" if length > end else "ends before the end of"
+        raise EvidenceError("TENSORS_INVALID", f"the file {word} its last tensor")
 
 
 def _entry(name: str, fields: Any) -> TensorEntry:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from verifiers.replay import data, judgement, learning, promotion
+from verifiers.replay import data, judgement, learning, plans, promotion, rewards, studies
 from verifiers.replay.view import Replay, View
 
 REPLAYS: dict[str, Replay] = {
     **data.REPLAYS,
+    **rewards.REPLAYS,
     **learning.REPLAYS,
+    **plans.REPLAYS,
     **judgement.REPLAYS,
     **promotion.REPLAYS,
+    **studies.REPLAYS,
 }
 
 __all__ = ["REPLAYS", "Replay", "View"]

@@ -9,12 +9,12 @@ from typing import Any
 from ledger.errors import EvidenceError
 from ledger.record import Record
 from verifiers.data.row_rules import Rules
-from verifiers.data.rows import FIRST_PARSER, PARSER, ParsedRows, parse_rows
+from verifiers.data.rows import FIRST_PARSER, PARSER, SECOND_PARSER, ParsedRows, parse_rows
 from verifiers.data.sources import SourceFile, parse_sources
 from verifiers.replay.view import View
 
 KEPT = "kept"
-DERIVED = (FIRST_PARSER, PARSER)
+DERIVED = (FIRST_PARSER, SECOND_PARSER, PARSER)
 
 
 def rows_of_split(record: Record, view: View) -> ParsedRows:
@@ -46,7 +46,11 @@ def from_sources(record: Record, view: View) -> ParsedRows:
         SourceFile(source.body["name"], str(form), partial(view.bytes, source.body["content"]))
         for source, form in zip(sources, forms, strict=True)
     ]
-    return parse_sources(files, keep_held_out=keeps_held_out(record.body))
+    return parse_sources(
+        files,
+        keep_held_out=keeps_held_out(record.body),
+        tuning=record.body["parser"] != SECOND_PARSER,
+    )
 
 
 def keeps_held_out(body: Mapping[str, Any]) -> bool:

@@ -22,6 +22,8 @@ def protocol(record: Record, view: View) -> str | None:
         EvidenceError: `EVALUATION_WRONG`.
     """
     body = record.body
+    template, named = body.get("template"), body["generation"].get("chat_template")
+    expect("EVALUATION_WRONG", "template", template and template["digest"], named)
     cases = list(view.lines(body["cases"]))
     kinds = Counter(str(case.get("kind")) for case in cases)
     expect("EVALUATION_WRONG", "case_kinds", body["case_kinds"], dict(kinds))

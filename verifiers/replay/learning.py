@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
-from io import BytesIO
-from typing import Any
+from typing import Any, BinaryIO
 
+from ledger.canonical import loads, parse_real, real
 from ledger.digests import FileEntry, sha256, tree_digest
+from ledger.errors import EvidenceError
 from ledger.record import Record
-from verifiers.data.hand_out import hand_out
+from verifiers.data.hand_out import KINDS_OF_METHOD, hand_out
 from verifiers.data.splits import read_assignment
 from verifiers.learning.learner_state import (
-    ADAPTER_FILE,
+    CONFIG_FILE,
     LEARNER_FILE,
     parts_of,
     read_learner,
     rows_read,
+    weights_file,
 )
 from verifiers.learning.tensors import file_state_digest
+from verifiers.learning.weights import Inventory, check_lines, checked_weights, near
 from verifiers.replay.data import rows_of_split
 from verifiers.replay.view import Replay, View, expect
+
+Opener = Callable[[], BinaryIO]
+
+MAX_CONFIG_BYTES = 1 << 20
+MAX_CONFIG_DEPTH = 16
 
 
 def batch_digest(rows: list[str]) -> str:
@@ -28,7 +37,7 @@ def batch_digest(rows: list[str]) -> str:
 
 
 def batch(record: Record, view: View) -> str | None:
-    """A supervised batch reads training chat rows of its split only, and its digest and counts are theirs.
+    """A supervised batch reads training rows of its split only, of its method's kinds; digest and counts are theirs.
 
     Raises:
         EvidenceError: `BATCH_ROWS`.
@@ -42,19 +51,23 @@ def batch(record: Record, view: View) -> str | None:
         rows = [str(line["row"]) for line in view.lines(body["rows_blob"])]
     expect("BATCH_ROWS", "datums", body["datums"], len(rows))
     expect("BATCH_ROWS", "digest", body["digest"], batch_digest(rows))
-    training = _training_rows(split_id, view)
+    plan = view.ref(view.ref(record, "run"), "plan")
+    kinds = KINDS_OF_METHOD.get(plan.body["method"], ("chat",))
+    training = training_rows(split_id, kinds, view)
     strangers = [row for row in rows if row not in training]
     expect("BATCH_ROWS", "rows that are not training rows of the split", strangers, [])
     return "that each batch was fed these rows, in this order, with so many trainable tokens"
 
 
 @lru_cache(maxsize=4)
-def _training_rows(split_id: str, view: View) -> frozenset[str]:
-    """Digests of a split's training rows; ids name content, so a cached answer cannot go stale."""
+def training_rows(split_id: str, kinds: tuple[str, ...], view: View) -> frozenset[str]:
+    """Digests of a split's training rows of some kinds; ids name content, so a cached answer cannot go stale."""
     split = view.get(split_id)
     rows = rows_of_split(split, view)
     role_of = read_assignment(list(view.lines(split.body["assignment"])), rows.digests)
-    return frozenset(item.digest for item in hand_out(rows.rows, role_of, "train", "chat"))
+    return frozenset(
+        item.digest for kind in kinds for item in hand_out(rows.rows, role_of, "train", kind)
+    )
 
 
 def checkpoint(record: Record, view: View) -> str | None:
@@ -66,25 +79,102 @@ def checkpoint(record: Record, view: View) -> str | None:
     body = record.body
     if body.get("hosted") is not None:
         return "what a hosted checkpoint is"
-    contents = {item["path"]: view.blobs.read(item["digest"]) for item in body["files"]}
-    entries = [
-        FileEntry(item["path"], len(contents[item["path"]]), item["digest"])
-        for item in body["files"]
-    ]
+    entries = [FileEntry(item["path"], item["size"], item["digest"]) for item in body["files"]]
     expect("CHECKPOINT_WRONG", "tree", body["tree"], tree_digest(entries))
-    if body["state"]["scheme"] == "tensors" and body["completeness"]["weights"]:
-        expect("CHECKPOINT_WRONG", ADAPTER_FILE, ADAPTER_FILE in contents, derived=True)
-        state = file_state_digest(BytesIO(contents[ADAPTER_FILE]))
-        expect("CHECKPOINT_WRONG", "state", body["state"]["value"], state)
-        plan = view.ref(view.ref(record, "run"), "plan")
-        _check_parts(body, contents, plan.body["hardware"].get("processes", 1))
+    if body["state"]["scheme"] != "tensors":
+        return "what a checkpoint without tensors here is"
+    files = _files(record, view)
+    with files[weights_file(files)]() as stream:
+        state = file_state_digest(stream)
+    plan = _plan(record, view)
+    _weights(record, plan, view)
+    _check_base(files, plan, view)
+    expect("CHECKPOINT_WRONG", "state", body["state"]["value"], state)
+    _check_parts(body, files, plan.body["hardware"].get("processes", 1))
+    return None if plan.body.get("trained") else "which tensors a run trains"
+
+
+def ended(record: Record, view: View) -> str | None:
+    """The weights that a completed run binds are those of its last update, tensor by tensor, from the bytes.
+
+    Raises:
+        EvidenceError: `COMPLETION_WRONG`, or what `checked_weights` raises.
+    """
+    bound = record.body.get("weights")
+    if bound is None:
         return None
-    return "what a checkpoint without tensors here is"
+    update, checkpoint = view.ref(record, "last_update"), view.ref(record, "checkpoint")
+    expect("COMPLETION_WRONG", "state", bound["state"], update.body["after"])
+    found = _weights(checkpoint, _plan(record, view), view)
+    expect("COMPLETION_WRONG", "parameters", bound["parameters"], found.summary["parameters"])
+    differing = check_lines(found, list(view.lines(bound["tensors"])))
+    expect("COMPLETION_WRONG", "tensors", differing, None)
+    if not near(found.norm, bound["norm"]):
+        expect("COMPLETION_WRONG", "norm", bound["norm"], real(found.norm))
+    return None
 
 
-def _check_parts(body: dict[str, Any], contents: dict[str, bytes], processes: int) -> None:
+def moved(update: Record, get: Callable[[str], Record]) -> bool:
+    """Whether an update, or one before it on its path, had a positive learning rate."""
+    while parse_real(update.body["learning_rate"]) <= 0:
+        previous = update.ref("previous")
+        if previous is None:
+            return False
+        update = get(previous)
+    return True
+
+
+def check_base(config: bytes, model: Record) -> None:
+    """An adapter's configuration names the registered base model, by name and revision.
+
+    The bytes of that model are bound by the plan, which names its record and with it the digest of every file.
+
+    Raises:
+        EvidenceError: `BASE_OTHER`; `NOT_CANONICAL`, it is no JSON.
+    """
+    value = loads(config, MAX_CONFIG_DEPTH)
+    named = (None, None)
+    if isinstance(value, dict):
+        named = (value.get("base_model_name_or_path"), value.get("revision"))
+    registered = (model.body["name"], model.body["revision"])
+    if named != registered:
+        raise EvidenceError(
+            "BASE_OTHER",
+            f"{CONFIG_FILE} names another base model or revision than the plan's",
+            field=CONFIG_FILE,
+            expected=str(registered),
+            actual=str(named),
+        )
+
+
+def _plan(record: Record, view: View) -> Record:
+    return view.ref(view.ref(record, "run"), "plan")
+
+
+def _files(checkpoint: Record, view: View) -> dict[str, Opener]:
+    """What opens each file; the pass has hashed each of them before."""
+    return {
+        item["path"]: partial(view.blobs.open, item["digest"]) for item in checkpoint.body["files"]
+    }
+
+
+def _weights(checkpoint: Record, plan: Record, view: View) -> Inventory:
+    return checked_weights(
+        _files(checkpoint, view),
+        plan.body.get("trained"),
+        moved=moved(view.ref(checkpoint, "update"), view.get),
+    )
+
+
+def _check_base(files: Mapping[str, Opener], plan: Record, view: View) -> None:
+    if CONFIG_FILE not in files:
+        return
+    with files[CONFIG_FILE]() as stream:
+        check_base(stream.read(MAX_CONFIG_BYTES), view.ref(plan, "model"))
+
+
+def _check_parts(body: dict[str, Any], files: Mapping[str, Opener], processes: int) -> None:
     """The parts that the record claims are those that the bytes hold, and the sampler stands where the datums say."""
-    files = {name: partial(BytesIO, data) for name, data in contents.items()}
     parts = parts_of(files, body["step"], processes)
     expect("CHECKPOINT_WRONG", "completeness", body["completeness"], parts)
     if body["completeness"]["sampler"]:
@@ -95,4 +185,5 @@ def _check_parts(body: dict[str, Any], contents: dict[str, bytes], processes: in
 REPLAYS: dict[str, Replay] = {
     "batch.built": batch,
     "checkpoint.published": checkpoint,
+    "run.ended": ended,
 }

@@ -1,4 +1,5 @@
 -- Each evaluation: the model or checkpoint that answered, its success rate and its undecided share.
+-- units: cases, success, failure, undecided and truncated in cases; rates and shares from 0 to 1
 SELECT
     e.id AS evaluation, p.name AS protocol, p.role, coalesce(m.name, 'checkpoint at step ' || c.step) AS answered_by,
     e.cases, e.success, e.failure, e.undecided, e.success / e.cases AS success_rate,

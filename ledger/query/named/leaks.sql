@@ -1,4 +1,5 @@
 -- Each leakage audit: held-out rows touched at each level, and whether a reviewer accepted the findings.
+-- units: exact, normalised, masked and near_duplicate in held-out rows touched; pairs in pairs of rows
 SELECT
     a.id AS audit, a.ref_split AS split, a.verdict, a.levels_exact AS exact, a.levels_normalised AS normalised,
     a.levels_masked AS masked, a.levels_near_duplicate AS near_duplicate, a.pairs,

@@ -1,4 +1,5 @@
 -- Each run: its method, its budget, its updates that count, those that were superseded, and how its last attempt ended.
+-- units: budget, updates and superseded in optimizer steps; times in UTC
 WITH resumed AS (
     SELECT ref_run, max(seq) AS seq
     FROM resumptions
@@ -11,21 +12,12 @@ ends AS (
     WHERE s.seq IS NULL OR e.seq > s.seq
     GROUP BY e.ref_run
 ),
-each_update AS (
-    SELECT
-        u.ref_run,
-        EXISTS (
-            SELECT 1 FROM resumptions AS s
-            WHERE s.ref_run = u.ref_run AND s.seq > u.seq AND s.from_update < u.step
-        ) AS superseded
-    FROM updates AS u
-),
 counted AS (
     SELECT
         ref_run,
-        sum(CASE WHEN superseded THEN 0 ELSE 1 END)::BIGINT AS updates,
-        sum(CASE WHEN superseded THEN 1 ELSE 0 END)::BIGINT AS superseded
-    FROM each_update
+        count(*) FILTER (WHERE NOT superseded) AS updates,
+        count(*) FILTER (WHERE superseded) AS superseded
+    FROM updates
     GROUP BY ref_run
 )
 SELECT

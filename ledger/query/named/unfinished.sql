@@ -1,4 +1,5 @@
 -- What was begun and not ended: plans that nobody launched, runs whose newest attempt nobody ended.
+-- units: since in UTC
 WITH resumed AS (
     SELECT ref_run, max(seq) AS seq
     FROM resumptions

@@ -37,3 +37,11 @@ class Failure(Result):
     expected: str | None = None
     actual: str | None = None
     hint: str | None = None
+
+
+class Warned(Result):
+    """One of the `warnings`: what was done is done, and something beside it was not."""
+
+    code: Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")]
+    message: str
+    hint: str

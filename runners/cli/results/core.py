@@ -189,7 +189,7 @@ class Show(OpenResult):
 
 
 class LineageNode(Result):
-    """A record; `last_seq`, `records` and `kinds` where several were folded into one node."""
+    """A record; `last_seq`, `records` and `kinds` where several were folded into one node; `bytes` of file or folder."""
 
     id: Id
     kind: str
@@ -198,6 +198,7 @@ class LineageNode(Result):
     records: Number | None = None
     kinds: dict[str, Number] | None = None
     suspect: str | None = None
+    bytes: Id | None = None
 
 
 class LineageEdge(Result):
@@ -215,6 +216,52 @@ class Lineage(Result):
     direction: Literal["up", "impact"]
     nodes: list[LineageNode]
     edges: list[LineageEdge]
+
+
+class FieldDifference(Result):
+    """A field that differs; null where a record has no such field."""
+
+    field: str
+    a: Any
+    b: Any
+
+
+class Parting(Result):
+    """The first step at which two runs read another batch, or came to another state."""
+
+    step: Number
+    batch: bool
+    state: bool
+
+
+class Diff(Result):
+    """`evidence diff`: fields that differ, how many are `equal`; of runs how many `steps` both took, and where they part."""
+
+    kind: str
+    a: Id
+    b: Id
+    equal: Number
+    differences: list[FieldDifference]
+    steps: Number
+    parting: Parting | None
+
+
+class AuditLineage(OpenResult):
+    """`evidence audit lineage`: what a checkpoint rests on, what is missing for a promotion, what is taken on faith."""
+
+    checkpoint: Id
+    step: Number
+    tree: Id
+    suspect: str | None
+    models: list[dict[str, Any]]
+    sources: list[dict[str, Any]]
+    splits: list[dict[str, Any]]
+    leaks: list[dict[str, Any]]
+    runs: list[dict[str, Any]]
+    test_looks: list[dict[str, Any]]
+    promotion: dict[str, Any]
+    on_faith: dict[str, Number]
+    underived: dict[str, Number]
 
 
 class AsOf(Result):
@@ -275,6 +322,8 @@ class Schema(OpenResult):
 
 
 RESULTS: dict[str, type[Result]] = {
+    "audit lineage": AuditLineage,
+    "diff": Diff,
     "init": Init,
     "key enroll": KeyEnroll,
     "key list": KeyList,

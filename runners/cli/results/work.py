@@ -50,6 +50,17 @@ class DataAudit(OpenResult):
     examples: list[dict[str, str]]
 
 
+class RewardAudit(OpenResult):
+    """`evidence reward audit`: the pairs that are ordered wrongly, with what each reply earned."""
+
+    audit: Id
+    name: str
+    reward_version: Number
+    pairs: Number
+    inversions: Number
+    inverted: list[dict[str, Any]]
+
+
 class DataAccept(OpenResult):
     """`evidence data accept`."""
 
@@ -58,11 +69,13 @@ class DataAccept(OpenResult):
 
 
 class Plan(OpenResult):
-    """`evidence plan sft`: every effective setting; `plan` is null with `--check`."""
+    """`evidence plan sft`: every effective setting, and each row that is cut or dropped; `plan` is null with `--check`."""
 
     plan: Id | None
     settings: dict[str, Any]
     warnings: list[str]
+    reasons: dict[str, Number]
+    listed: list[dict[str, Any]]
 
 
 class Counters(OpenResult):
@@ -74,21 +87,44 @@ class Counters(OpenResult):
     outcomes: Number
 
 
-class Run(OpenResult):
-    """`evidence run launch`, `evidence run resume` and `evidence run status`."""
+class Validation(OpenResult):
+    """Mean loss in nats over the labelled tokens of validation rows, and the step after which it was taken."""
 
-    run: Id
+    step: Number
+    loss: str
+    labelled: Number
+
+
+class Run(OpenResult):
+    """`evidence run launch`, `resume`, `wait` and `status`: how a run stands, and how it goes.
+
+    `run` is null for a plan that was never launched. Figures are null where there are none yet, `left_s` wherever the
+    run is not running; `loss` and its like are decimal texts, as records have them.
+    """
+
+    run: Id | None
+    plan: Id
     state: str
     counters: Counters
     checkpoint: Id | None = None
     attempts: Number
     superseded: Number
+    loss: str | None = None
+    gradient_norm: str | None = None
+    learning_rate: str | None = None
+    updates_per_s: float | None = None
+    left_s: float | None = None
+    last_update_age_s: float | None = None
+    checkpoint_step: Number | None = None
+    checkpoint_age_s: float | None = None
+    validation: Validation | None = None
 
 
 class RunList(OpenResult):
-    """`evidence run list`."""
+    """`evidence run list`: runs, and plans that nobody launched."""
 
     runs: list[Run]
+    prepared: list[Run]
 
 
 class RunReconcile(OpenResult):
@@ -199,6 +235,46 @@ class EvalCompare(OpenResult):
     descriptive: bool
 
 
+class StudyRegister(OpenResult):
+    """`evidence study register`: what can be attained; `study` is null with `--check` and `--template`."""
+
+    study: Id | None
+    descriptive: bool | None
+    attainable: dict[str, str]
+    reasons: list[dict[str, str]]
+
+
+class Bootstrap(OpenResult):
+    """A percentile interval of the mean gain."""
+
+    lower: float
+    upper: float
+    level: float
+    replicates: Number
+
+
+class Attainable(OpenResult):
+    """What a candidate that never fails could reach."""
+
+    gain: float
+    minimum_p: float
+    power: float
+
+
+class StudyAnalyse(OpenResult):
+    """`evidence study analyse`: the gate's figures and lines; `rivals` are not the gate."""
+
+    seeds: list[Number]
+    mean_gain: float
+    sign_flip_p: float
+    bootstrap: Bootstrap
+    attainable: Attainable
+    gates: list[dict[str, Any]]
+    rivals: dict[str, float | None]
+    standing: str
+    source: Id | None
+
+
 class Promote(OpenResult):
     """`evidence promote`: the reasons against it, each with its code."""
 
@@ -208,8 +284,24 @@ class Promote(OpenResult):
     gates: list[dict[str, Any]]
 
 
+class Recovery(OpenResult):
+    """A run that the demo killed: `redone` has step, state before the kill and state done again for each lost update."""
+
+    run: Id
+    checkpoint: Id
+    saved_at: Number
+    killed_at: Number
+    redone: list[list[Any]]
+    executed_again: Number
+    tree: Id
+
+
 class Demo(OpenResult):
     """`evidence demo`: what the job came to."""
+
+    updates: Number
+    verified: str
+    recovery: Recovery
 
 
 RESULTS: dict[str, type[Result]] = {
@@ -228,6 +320,9 @@ RESULTS: dict[str, type[Result]] = {
     "model catalog": ModelCatalog,
     "plan sft": Plan,
     "promote": Promote,
+    "reward audit": RewardAudit,
+    "study analyse": StudyAnalyse,
+    "study register": StudyRegister,
     "run launch": Run,
     "run list": RunList,
     "run logs": RunLogs,
@@ -235,4 +330,5 @@ RESULTS: dict[str, type[Result]] = {
     "run resume": Run,
     "run status": Run,
     "run stop": RunStop,
+    "run wait": Run,
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from other_plans import another_plan
 from small_job import EVAL
 
 from ledger.blobs import BlobStore
@@ -178,11 +179,7 @@ def test_a_sum_that_is_not_finite_is_left_out():
 def test_nothing_is_promoted_that_was_never_compared(person):
     """Without a comparison there is nothing to weigh; the command that makes one is named."""
     with person.opens() as ledger:
-        plan = ledger.append(
-            "plan.prepared",
-            {**ledger.get(person.ids["plan"]).body, "settings_digest": "sha256:" + "1" * 64},
-            dict(ledger.get(person.ids["plan"]).refs),
-        )
+        plan = another_plan(ledger, ledger.get(person.ids["plan"]), seed=4711)
         honest = ledger.get(person.ids["run"]).body
         seen = ledger.seen().model_dump()
         run = ledger.append("run.launched", {**honest, "seen": seen}, {"plan": plan.id})

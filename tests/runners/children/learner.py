@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
+import resource
 import signal
 import struct
 import sys
@@ -15,7 +17,7 @@ from ledger.canonical import encode
 from ledger.digests import sha256
 from runners.protocol import serve
 from runners.torchrun import place_of
-from verifiers.learning.tensors import file_state_digest
+from verifiers.learning.tensors import file_state_digest, read_header
 
 
 def tensors(**named):
@@ -32,15 +34,41 @@ def tensors(**named):
     return struct.pack("<Q", len(text)) + text + data
 
 
-def weights(step):
-    """The weights after a step, as a safetensors file of one number."""
-    return tensors(weight=("F32", [1], struct.pack("<f", step)))
+def planned(job):
+    """The adapter's tensors by name and shape, from the header of the model and the settings of the job."""
+    settings = job["settings"]
+    with (Path(job["model"]["path"]) / "model.safetensors").open("rb") as stream:
+        entries = read_header(stream)
+    shapes = {}
+    for entry in sorted(entries, key=lambda entry: entry.name):
+        module = entry.name.removesuffix(".weight")
+        if module.rpartition(".")[2] in settings["lora_targets"]:
+            name, (high, low), rank = (
+                f"base_model.model.{module}",
+                entry.shape,
+                settings["lora_rank"],
+            )
+            shapes |= {f"{name}.lora_A.weight": [rank, low], f"{name}.lora_B.weight": [high, rank]}
+    return shapes
 
 
-def learner_state(step):
+def weights(shapes, step):
+    """The weights after a step, as a safetensors file: each number is the step's."""
+    number = struct.pack("<f", step)
+    return tensors(
+        **{name: ("F32", shape, number * math.prod(shape)) for name, shape in shapes.items()}
+    )
+
+
+def learner_state(shapes, step):
     """The rest of a learner's state after a step: nothing moves but what counts."""
     zero = bytes(4)
-    moments = {"exp_avg.weight": ("F32", [1], zero), "exp_avg_sq.weight": ("F32", [1], zero)}
+    moments = {
+        f"{part}.{name}": ("F32", shape, zero * math.prod(shape))
+        for name, shape in shapes.items()
+        for part in ("exp_avg", "exp_avg_sq")
+    }
+    steps = {f"step.{name}": ("F32", [], zero) for name in shapes}
     random = {
         "python": ("I64", [625], bytes(8 * 625)),
         "numpy": ("I64", [624], bytes(8 * 624)),
@@ -48,7 +76,7 @@ def learner_state(step):
     }
     value = {
         "format": 1,
-        "optimizer": {"groups": [{"params": ["weight"]}]},
+        "optimizer": {"groups": [{"params": sorted(shapes)}]},
         "scheduler": {"last_epoch": step},
         "scaler": None,
         "random": {},
@@ -56,15 +84,15 @@ def learner_state(step):
         "counters": {"updates": step},
     }
     return {
-        "optimizer.safetensors": tensors(**moments, **{"step.weight": ("F32", [], zero)}),
+        "optimizer.safetensors": tensors(**moments, **steps),
         "random.safetensors": tensors(**random),
         "learner.json": encode(value),
     }
 
 
-def state(step):
+def state(shapes, step):
     """The digest of the weights after a step."""
-    return file_state_digest(io.BytesIO(weights(step)))
+    return file_state_digest(io.BytesIO(weights(shapes, step)))
 
 
 def work(channel, job):
@@ -72,31 +100,39 @@ def work(channel, job):
     script = json.loads((Path(os.environ["HOME"]) / "script.json").read_bytes())
     rows = [json.loads(line)["row"] for line in Path(job["rows"]).read_bytes().splitlines()]
     counts = {"input": len(rows), "effective": len(rows), "truncated": 0, "dropped": 0}
+    shapes = planned(job)
     channel.ask("start", rows=counts)
     begun = job["start"]["step"]
+    if begun == job["until"]:
+        return {}
     if job["start"]["checkpoint"]:
-        restored(channel, job["start"], script)
+        restored(channel, job["start"], script, shapes)
     for step in range(begun + 1, job["until"] + 1):
         time.sleep(script.get("step_s", 0))
+        if "says" in script:
+            sys.stderr.write(f"{script['says']} {step}\n")
+            sys.stderr.flush()
         if step == script.get("at"):
-            instead(channel, script, step)
+            instead(channel, script, step, shapes)
         batch(channel, step, rows)
-        update(channel, step)
+        update(channel, step, shapes)
         if channel.stop:
-            checkpoint(channel, job, step)
+            checkpoint(channel, job, step, shapes, script)
             return {"outcome": "stopped"}
         if step == script.get("save_at"):
-            checkpoint(channel, job, step)
-    checkpoint(channel, job, job["until"])
+            checkpoint(channel, job, step, shapes, script)
+    checkpoint(channel, job, job["until"], shapes, script)
+    if script.get("do") == "die at the end":
+        os.kill(os.getpid(), signal.SIGKILL)
     return {}
 
 
-def restored(channel, start, script):
+def restored(channel, start, script, shapes):
     """Say what was loaded: the files' own digests, unless the script keeps quiet."""
     if script.get("restores", True):
         folder = Path(start["checkpoint"]["path"])
-        digests = {name: sha256((folder / name).read_bytes()) for name in learner_state(0)}
-        said = {"step": start["step"], "state": state(start["step"]), "mode": start["mode"]}
+        digests = {name: sha256((folder / name).read_bytes()) for name in learner_state(shapes, 0)}
+        said = {"step": start["step"], "state": state(shapes, start["step"]), "mode": start["mode"]}
         channel.ask("restored", **said, digests=digests)
 
 
@@ -106,34 +142,71 @@ def batch(channel, step, rows, **changes):
     channel.ask("batch", **{**said, **changes})
 
 
-def update(channel, step, **changes):
+def update(channel, step, shapes, **changes):
     """An update from the state before to the next."""
     reals = {"learning_rate": "0.1", "loss": "1.5", "gradient_norm": "0.5"}
-    states = {"before": state(step - 1), "after": state(step)}
+    states = {"before": state(shapes, step - 1), "after": state(shapes, step)}
     channel.ask("update", **{"step": step, "figures": {}, **reals, **states, **changes})
 
 
-def checkpoint(channel, job, step):
-    """A folder with adapter and learner's state."""
+def checkpoint(channel, job, step, shapes, script):
+    """A folder with adapter and learner's state; the script may have saved it worthless."""
     folder = Path(job["output"]) / f"step-{step}"
     folder.mkdir(parents=True)
-    (folder / "adapter_model.safetensors").write_bytes(weights(step))
-    for name, data in learner_state(step).items():
+    saved = SAVED.get(script.get("saves"), weights)(shapes, step)
+    (folder / "adapter_model.safetensors").write_bytes(saved)
+    for name, data in learner_state(shapes, step).items():
         (folder / name).write_bytes(data)
-    channel.ask("checkpoint", step=step, path=str(folder), state=state(step))
+    base = script.get("base", job["model"]["name"])
+    named = {"base_model_name_or_path": base, "revision": job["model"]["revision"]}
+    (folder / "adapter_config.json").write_bytes(encode(named))
+    if script.get("saves") == "nothing at the end" and step == job["until"]:
+        return
+    channel.ask("checkpoint", step=step, path=str(folder), state=state(shapes, step))
 
 
-def instead(channel, script, step):
+def _zero_b(shapes, step):
+    numbers = {name: 0 if ".lora_B." in name else step for name in shapes}
+    return tensors(
+        **{
+            name: ("F32", shape, struct.pack("<f", numbers[name]) * math.prod(shape))
+            for name, shape in shapes.items()
+        }
+    )
+
+
+def _without(part):
+    def saved(shapes, step):
+        kept = {name: shape for name, shape in shapes.items() if part not in name}
+        return weights(kept, step)
+
+    return saved
+
+
+SAVED = {
+    "no tensor": lambda _shapes, _step: tensors(),
+    "zero B": _zero_b,
+    "a layer too few": _without("layers.1."),
+    "a B too few": _without("layers.0.self_attn.q_proj.lora_B"),
+    "not finite": lambda shapes, _step: weights(shapes, math.inf),
+    "bytes behind": lambda shapes, step: weights(shapes, step) + b"hidden",
+}
+
+
+def instead(channel, script, step, shapes):
     """What the script has the child do at a step."""
     match script["do"]:
         case "die":
             os.kill(os.getpid(), signal.SIGKILL)
+        case "find no room":
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1, 1))
+            (Path(os.environ["HOME"]) / "too large").write_bytes(b"for it")
         case "say":
             channel.ask(script["event"], **script["fields"])
         case "read a stranger":
             batch(channel, step, [sha256(b"a row that nobody gave")])
         case "jump":
-            update(channel, step + 5)
+            update(channel, step + 5, shapes)
         case "end early":
             channel.ask("end", outcome="completed")
             sys.exit(0)

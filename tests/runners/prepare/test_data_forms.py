@@ -15,6 +15,7 @@ from world import key
 
 from ledger.book import Ledger
 from ledger.errors import EvidenceError, UsageError
+from ledger.twins import fresh_digest
 from runners.prepare.data import (
     SourceNote,
     ingest_files,
@@ -264,8 +265,9 @@ def launch_on(ledger, split):
     audit = ledger.referrers(split.id, "split", "leakage.audited")[0]
     model = ledger.append("model.registered", samples.body("model.registered"))
     refs = {"split": split.id, "audit": audit.id, "model": model.id}
-    digest = samples.digest(secrets.token_hex(4))
-    plan = ledger.append("plan.prepared", samples.body("plan.prepared", settings_digest=digest), refs)  # fmt: skip
+    body = samples.body("plan.prepared", settings={"seed": ledger.size})
+    digest = fresh_digest("sft", body["settings"], split.id, model.body["tree"])
+    plan = ledger.append("plan.prepared", {**body, "settings_digest": digest}, refs)
     seen = ledger.seen().model_dump()
     return ledger.append("run.launched", samples.body("run.launched", seen=seen), {"plan": plan.id})
 

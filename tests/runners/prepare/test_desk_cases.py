@@ -10,12 +10,13 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from public_data import retail_files
 
 from ledger.errors import EvidenceError
 from runners.prepare.desk_cases import GROUP_FIELDS, build
 from runners.prepare.desk_prompts import POLICY_LINES, TOOLS_TEXT, check_policy
 from runners.prepare.desk_wordings import POOLS, wordings
-from runners.prepare.tau2 import benchmark_customers, read_retail, source_dir
+from runners.prepare.tau2 import benchmark_customers, read_retail
 from verifiers.data.leakage import audit, entity_fields
 from verifiers.data.rows import parse_rows
 from verifiers.data.splits import split_by_fractions
@@ -34,7 +35,7 @@ ROOT = Path(__file__).resolve().parents[3]
 @pytest.fixture(scope="module")
 def data():
     """The desk data of one seed."""
-    return build(source_dir(), seed=7)
+    return build(retail_files(), seed=7)
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +65,7 @@ def test_the_build_is_reproducible(data):
         for seed in ("1", "2")
     ]  # fmt: skip
     assert printed[0] == printed[1]
-    assert build(source_dir(), seed=8).jsonl() != data.jsonl()
+    assert build(retail_files(), seed=8).jsonl() != data.jsonl()
 
 
 def test_there_are_enough_families(data):
@@ -124,7 +125,7 @@ def test_ignoring_the_record_is_right_on_about_half(data):
 
 def test_the_record_shown_is_the_real_one(data):
     """Status, items and prices of each case are those of the shop's order."""
-    retail = read_retail(source_dir())
+    retail = read_retail(retail_files())
     for case in data.cases:
         real, shown = retail.orders[case["order_id"]], case["order"]
         assert (shown["status"], shown["owner_id"]) == (real["status"], real["user_id"])
@@ -151,7 +152,7 @@ def test_somebody_elses_order_is_otherwise_in_order(data):
 
 def test_customers_of_the_benchmark_are_left_out(data):
     """No case is about a customer or an order of the benchmark's test tasks."""
-    skipped = benchmark_customers(read_retail(source_dir()))
+    skipped = benchmark_customers(read_retail(retail_files()))
     assert not skipped & {case["customer_id"] for case in data.cases}
     assert not skipped & {case["order"]["owner_id"] for case in data.cases}
 
@@ -203,7 +204,7 @@ def test_wordings_are_all_different():
 
 def test_a_policy_that_says_something_else(tmp_path):
     """A policy without a line that we quote is SOURCE_CHANGED, and nothing is built."""
-    folder = shutil.copytree(source_dir(), tmp_path / "retail")
+    folder = shutil.copytree(retail_files(), tmp_path / "retail")
     policy = (folder / "policy.md").read_text()
     check_policy(policy)
     (folder / "policy.md").write_text(

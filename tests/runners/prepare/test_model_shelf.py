@@ -6,9 +6,12 @@ import shutil
 from pathlib import Path
 
 import pytest
+from world import key
 
 from ledger.book import Ledger
 from ledger.codes import CODES
+from ledger.errors import UsageError
+from runners.prepare.register import add_folder
 from runners.prepare.shelf import default_shelf, place, remember
 
 pytestmark = pytest.mark.slow  # whoever comes first waits for the job
@@ -73,6 +76,31 @@ def move_shelf(person, folder):
     ]  # fmt: skip
     note.write_text(str(folder))
     return note
+
+
+def test_a_model_that_is_refused_leaves_nothing_on_the_shelf(folder, tmp_path):
+    """The record comes first: where the key may not register, the shelf does not claim a model that no ledger knows."""
+    with (
+        Ledger.create(
+            tmp_path / "ledger",
+            origin="example.com/trains-only",
+            root_key=key("root"),
+            writer_key=key("writer"),
+            writer_roles=["train"],
+            nonce=f"{1:032x}",
+        ) as ledger,
+        pytest.raises(UsageError, match="ROLE_MISSING"),
+    ):
+        add_folder(
+            ledger,
+            folder,
+            tmp_path / "shelf",
+            name=None,
+            licence="CC0-1.0",
+            source="",
+            revision=None,
+        )
+    assert not (tmp_path / "shelf").exists()
 
 
 @pytest.mark.parametrize("command", ["plan", "eval"])

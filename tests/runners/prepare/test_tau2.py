@@ -7,6 +7,7 @@ import shutil
 import sys
 
 import pytest
+from public_data import retail_files
 
 from ledger.errors import EvidenceError, UsageError
 from runners.prepare import tau2
@@ -15,12 +16,12 @@ from runners.prepare import tau2
 @pytest.fixture
 def folder(tmp_path):
     """A copy of the retail files that a test may spoil."""
-    return shutil.copytree(tau2.source_dir(), tmp_path / "retail")
+    return shutil.copytree(retail_files(), tmp_path / "retail")
 
 
 def test_the_real_files_are_read():
     """The package holds 1,000 orders of 500 customers, 50 products and 114 tasks, 40 of them tests."""
-    retail = tau2.read_retail(tau2.source_dir())
+    retail = tau2.read_retail(retail_files())
     assert (len(retail.orders), len(retail.users), len(retail.products)) == (1000, 500, 50)
     assert (len(retail.tasks), len(retail.test_task_ids)) == (114, 40)
     assert retail.policy.startswith("# Retail agent policy")
@@ -37,7 +38,7 @@ def test_the_package_states_version_and_licences():
 
 def test_customers_of_the_benchmark_are_known():
     """A test task names customers by id or by an order; at least one of each kind is found."""
-    retail = tau2.read_retail(tau2.source_dir())
+    retail = tau2.read_retail(retail_files())
     found = tau2.benchmark_customers(retail)
     text = json.dumps([task for task in retail.tasks if task["id"] in retail.test_task_ids])
     assert found
@@ -85,5 +86,12 @@ def test_files_of_another_shape(folder, name, text):
 
 def test_no_code_of_the_package_is_imported():
     """Reading the data files leaves the package's modules unloaded."""
-    tau2.read_retail(tau2.source_dir())
+    tau2.read_retail(retail_files())
     assert not [name for name in sys.modules if name == "tau2" or name.startswith("tau2.")]
+
+
+def test_figures_on_public_data_are_skipped_where_it_is_not_installed(monkeypatch):
+    """Without the package nothing fails and nothing passes: the skip names what is missing."""
+    monkeypatch.setattr(tau2, "PACKAGE", "no-such-package-here")
+    with pytest.raises(pytest.skip.Exception, match="no-such-package-here is not installed"):
+        retail_files()

@@ -83,7 +83,9 @@ def test_exactly(stopped):
         saved = ledger.get(stopped.ids["saved"])
     assert [item.body["step"] for item in updates] == [3, 4]
     assert updates[0].ref("previous") == saved.ref("update")
-    assert stopped.types("run", "resume", stopped.ids["run"]).error["code"] == "HEIR_EXISTS"
+    assert (
+        stopped.types("run", "resume", stopped.ids["run"], "--wait").error["code"] == "HEIR_EXISTS"
+    )
     assert stopped.types("run", "launch", second.id, "--wait").error["code"] == "BUDGET_EXCEEDED"
     is_whole(stopped)
 

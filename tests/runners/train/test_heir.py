@@ -8,7 +8,7 @@ import pytest
 from campaigns.sft_world import SETTINGS, make_world
 
 from runners.train.config import SftSettings
-from runners.train.plans import Descent, config_of, prepare_sft
+from runners.train.plans import Descent, config_of, prepare_sft, record_plan
 from runners.train.reexecute import reexecute, updates_of
 from runners.train.supervisor import launch_sft
 
@@ -46,7 +46,7 @@ def test_an_heir_ends_in_the_same_bytes(world, tmp_path):
         assert stopped.ended.body["outcome"] == "stopped"
         descent = Descent(parent=stopped.checkpoint, exact=True)
         prepared = prepare_sft(ledger, config_of(plan), world.shelf, descent)
-        heir = ledger.append("plan.prepared", prepared.body, prepared.refs)
+        heir = record_plan(ledger, prepared)
         done = launch_sft(ledger, heir, world.shelf, lambda *_: None)
         assert done.ended.body["outcome"] == "completed"
         assert files(done.checkpoint) == files(undisturbed.checkpoint)

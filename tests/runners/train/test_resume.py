@@ -51,7 +51,7 @@ def of_run(person, kind):
 def test_a_killed_run_goes_on_from_its_checkpoint(scripted):
     """Saved after one step and killed at the third: the second is redone, named, and counts once."""
     person = broken(scripted, save_at=1)
-    found = person.gets("run", "resume", person.ids["run"])
+    found = person.gets("run", "resume", person.ids["run"], "--wait")
     assert (found["state"], found["attempts"], found["superseded"]) == ("completed", 2, 1)
     assert found["counters"]["updates"] == STEPS
     first, second, *redone = of_run(person, "update.acknowledged")
@@ -62,13 +62,15 @@ def test_a_killed_run_goes_on_from_its_checkpoint(scripted):
     assert restored.body["mode"] == "exact"
     assert len(restored.body["digests"]) == 3
     is_whole(person)
-    assert person.types("run", "resume", person.ids["run"]).error["code"] == "RUN_STILL_OPEN"
+    assert (
+        person.types("run", "resume", person.ids["run"], "--wait").error["code"] == "RUN_STILL_OPEN"
+    )
 
 
 def test_without_a_checkpoint_a_run_begins_again(scripted):
     """Killed before anything was saved: every step is redone and named."""
     person = broken(scripted)
-    found = person.gets("run", "resume", person.ids["run"])
+    found = person.gets("run", "resume", person.ids["run"], "--wait")
     assert (found["state"], found["superseded"]) == ("completed", 2)
     updates = of_run(person, "update.acknowledged")
     assert [item.ref("replays") for item in updates[2:4]] == [item.id for item in updates[:2]]
@@ -81,13 +83,13 @@ def test_a_run_may_go_back_further(scripted):
     person.types("run", "launch", person.ids["plan"], "--wait")
     ended(person)
     person.writes("script.json", {"save_at": 2, "do": "die", "at": 3})
-    person.types("run", "resume", person.ids["run"])
+    person.types("run", "resume", person.ids["run"], "--wait")
     first, second = of_run(person, "checkpoint.published")
-    words = ("run", "resume", person.ids["run"], "--from")
+    words = ("run", "resume", person.ids["run"], "--wait", "--from")
     assert person.types(*words, first.id).code == 1  # the script still kills it at 3
     assert person.types(*words, second.id).error["code"] == "CHECKPOINT_SUPERSEDED"
     person.writes("script.json", {})
-    found = person.gets("run", "resume", person.ids["run"])
+    found = person.gets("run", "resume", person.ids["run"], "--wait")
     assert found["state"] == "completed"
     is_whole(person)
 
@@ -99,13 +101,15 @@ def test_a_killed_supervisor_is_reconciled_and_resumed(scripted):
         alive = person.types("run", "reconcile", person.ids["run"])
         process.kill()
     assert alive.error["code"] == "RUN_ALIVE"
-    assert person.types("run", "resume", person.ids["run"]).error["code"] == "RUN_STILL_OPEN"
+    assert (
+        person.types("run", "resume", person.ids["run"], "--wait").error["code"] == "RUN_STILL_OPEN"
+    )
     found = person.gets("run", "reconcile", person.ids["run"])
     assert (found["found"], found["by"]) == ("dead", "observation")
     assert person.gets("run", "status", person.ids["run"])["state"] == "dead"
     assert person.types("run", "reconcile", person.ids["run"]).error["code"] == "RUN_NOT_OPEN"
     person.writes("script.json", {})
-    assert person.gets("run", "resume", person.ids["run"])["state"] == "completed"
+    assert person.gets("run", "resume", person.ids["run"], "--wait")["state"] == "completed"
     is_whole(person)
 
 
@@ -135,13 +139,13 @@ def test_an_old_request_does_not_stop_a_resumed_run(scripted):
         process.communicate()
     assert ended(person)[0]["outcome"] == "stopped"
     person.writes("script.json", {})
-    assert person.gets("run", "resume", person.ids["run"])["state"] == "completed"
+    assert person.gets("run", "resume", person.ids["run"], "--wait")["state"] == "completed"
 
 
 def test_a_child_that_does_not_restore_is_refused(scripted):
     """A batch before the state was put back is no event of a resumed run."""
     person = broken(scripted, save_at=1, restores=False)
-    assert person.types("run", "resume", person.ids["run"]).code == 1
+    assert person.types("run", "resume", person.ids["run"], "--wait").code == 1
     bodies = [item.body for item in of_run(person, "run.ended")]
     assert bodies[-1]["failure"] == "protocol"
     assert "before the state was restored" in bodies[-1]["detail"]
@@ -158,13 +162,15 @@ def test_a_changed_blob_is_noticed_before_anything_is_claimed(scripted):
     path.chmod(0o600)
     path.write_bytes(raw)
     for words in (
-        ("run", "resume", person.ids["run"]),
+        ("run", "resume", person.ids["run"], "--wait"),
         ("checkpoint", "recover", checkpoint.id, person.folder / "x"),
     ):
         assert person.types(*words).error["code"] == "BLOB_WRONG"
     assert not list(person.folder.glob("x*"))
     path.unlink()
-    assert person.types("run", "resume", person.ids["run"]).error["code"] == "BLOB_MISSING"
+    assert (
+        person.types("run", "resume", person.ids["run"], "--wait").error["code"] == "BLOB_MISSING"
+    )
     assert of_run(person, "run.resumed") == []
 
 
@@ -183,4 +189,4 @@ def test_a_checkpoint_comes_back_after_the_runs_folder_is_gone(scripted):
     words = ("checkpoint", "recover", checkpoint.id)
     assert person.types(*words, target).error["code"] == "FOLDER_EXISTS"
     assert person.types(*words, person.folder / "no" / "where").error["code"] == "INPUT_MISSING"
-    assert person.gets("run", "resume", person.ids["run"])["state"] == "completed"
+    assert person.gets("run", "resume", person.ids["run"], "--wait")["state"] == "completed"

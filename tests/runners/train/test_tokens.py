@@ -103,7 +103,8 @@ def test_preflight_counts_rows(tiny_model, tmp_path):
     found = preflight(tiny_model, path, SftSettings(steps=3, batch_size=2, max_length=150))
     assert found["rows"] == {"input": 4, "effective": 3, "truncated": 0, "dropped": 1}
     first = json.loads(path.read_text().splitlines()[0])
-    assert found["dropped"] == [{"row": first["row"], "reason": "no_label_left"}]
+    (listed,) = found["listed"]
+    assert (listed["row"], listed["reason"]) == (first["row"], "no_label_left")
     assert (found["datums"], found["epochs"]) == (6, "2.00")
     assert found["tokens"]["longest"] <= 150
     assert 0 < found["tokens"]["trainable"] < found["tokens"]["total"]

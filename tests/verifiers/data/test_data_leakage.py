@@ -7,9 +7,9 @@ import random
 
 import pytest
 from desk_world import chat_row
+from public_data import retail_files
 
 from ledger.digests import sha256
-from runners.prepare.tau2 import source_dir
 from verifiers.data.identity import row_bytes, row_digest
 from verifiers.data.leakage import LEVELS, METHODS, PastRow, audit, entity_fields
 from verifiers.data.splits import split_by_fractions
@@ -166,7 +166,7 @@ def test_rows_of_the_past_touch_every_held_out_row():
 @pytest.mark.parametrize(("domain", "near"), [("retail", 10), ("airline", 1)])
 def test_the_published_defects_of_tau2(domain, near):
     """In the benchmark's own splits 10 of 40 retail and 1 of 20 airline test requests nearly repeat training ones."""
-    folder = source_dir().parent / domain
+    folder = retail_files().parent / domain
     tasks = {str(task["id"]): task for task in json.loads((folder / "tasks.json").read_bytes())}
     splits = json.loads((folder / "split_tasks.json").read_bytes())
     pairs = [

@@ -134,6 +134,7 @@ BAD = [
     ("a training row held out in its metadata", lines(row(USER, ASSISTANT, metadata={"split": "validation"})), "held_out"),
     ("a case with a broken record", lines(desk_case(order={})), "case_broken"),
     ("a case with another expected call", lines(desk_case(of=order(status="delivered"), expected=CANCEL.as_json())), "case_disagrees"),
+    ("two answers that are one", lines({"prompt": "x", "chosen": "y", "rejected": "y"}), "same_answers"),
     ("a prompt that holds an answer", lines({"prompt": [USER, ASSISTANT, USER], "completion": [ASSISTANT]}), "prompt_answered"),
     ("a prompt as a text and a completion as turns", lines({"prompt": "x", "completion": [ASSISTANT]}), "wrong_type"),
     ("a prompt without a completion", lines({"prompt": "x"}), "unknown_field"),

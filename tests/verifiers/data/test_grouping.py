@@ -6,9 +6,9 @@ import random
 
 import pytest
 from desk_world import chat_row
+from public_data import retail_files
 
 from ledger.errors import UsageError
-from runners.prepare.tau2 import source_dir
 from verifiers.data.grouping import group_rows
 from verifiers.data.identity import row_digest
 from verifiers.data.leakage import audit, entity_fields
@@ -73,7 +73,7 @@ FIGURES = {
 @pytest.mark.parametrize("domain", FIGURES)
 def test_the_published_split_of_tau2_shares_customers_and_ours_does_not(domain):
     """Row by row the published split is clean; 30 of 40 retail test tasks share a customer with training. Grouped, none."""
-    folder = source_dir().parent / domain
+    folder = retail_files().parent / domain
     files = [(name, (folder / name).read_bytes()) for name in ("tasks.json", "db.json")]
     parsed = parse_sources([in_memory(name, data) for name, data in files])
     assert parsed.rejects == []

@@ -19,6 +19,7 @@ from verifiers.judgement.statistics import (
     PairedTable,
     bonferroni,
     clustered_se,
+    clustered_se_of_counts,
     holm,
     mcnemar,
     paired_table,
@@ -157,6 +158,24 @@ def test_clustered_se_agrees_with_statsmodels() -> None:
     )
     ours = clustered_se(list(values), list(groups))
     assert ours == pytest.approx(float(fitted.bse[0]) * np.sqrt(4 / 3))
+
+
+def test_clustered_se_from_counts_is_that_from_rollouts() -> None:
+    """The published figure follows from the 50 tasks' counts alone; clusters of other sizes agree too."""
+    assert round(clustered_se_of_counts(AIRLINE, [4] * 50), 4) == 0.0522
+    values, groups = [1.0, 0.0, 1.0, 1.0, 1.0, 0.0, 0.0], [0, 0, 1, 1, 1, 2, 3]
+    found = clustered_se_of_counts([1, 3, 0, 0], [2, 3, 1, 1])
+    assert found == pytest.approx(clustered_se(values, groups), abs=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("successes", "trials"), [([1], [1]), ([1, 2], [1]), ([2, 0], [1, 1]), ([0, 0], [0, 0])]
+)
+def test_clustered_se_from_counts_refuses_what_is_no_count(successes, trials) -> None:
+    """One cluster, lists of two lengths, more successes than trials, or nothing tried is refused."""
+    with pytest.raises(UsageError) as caught:
+        clustered_se_of_counts(successes, trials)
+    assert caught.value.code == "STATISTIC_INPUT"
 
 
 @pytest.mark.parametrize("clusters", [[1, 1], [1]])

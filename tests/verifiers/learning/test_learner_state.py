@@ -188,8 +188,8 @@ def replayed(folder, files, **claim):
 
 
 def test_an_honest_checkpoint_is_derived(tmp_path):
-    """Tree, state, parts and the sampler's position are those of the record."""
-    assert replayed(tmp_path / "ledger", whole()) is None
+    """Tree, state, parts and the sampler's position are those of the record; what was to be trained its plan does not say."""
+    assert replayed(tmp_path / "ledger", whole()) == "which tensors a run trains"
 
 
 @pytest.mark.parametrize(

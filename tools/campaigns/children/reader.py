@@ -51,7 +51,7 @@ def _verify(options: dict[str, Any]) -> None:
 
 def _query(options: dict[str, Any]) -> None:
     answer = ask(Path(options["ledger"]), "SELECT count(*), max(seq) + 1 FROM records")
-    say("query", size=answer.size, root=answer.root, row=answer.rows[0])
+    say("query", size=answer.as_of.size, root=answer.as_of.root, row=answer.rows[0])
 
 
 def _log(options: dict[str, Any]) -> None:

@@ -1,0 +1,40 @@
+"""A ledger's tables in a DuckDB of one's own, for notebooks: to pandas, Arrow or Polars from there.
+
+Nothing is locked: the tables are copies, the ledger is closed again before this returns, and who works in this
+process may do what they like. Only extensions are kept out, so that nothing is downloaded and no second SQLite
+library touches a ledger's file.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ledger.errors import UsageError
+from ledger.query import engine, views
+from ledger.query.names import ALL_TABLES, AS_OF
+from ledger.query.tables import load_file
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from duckdb import DuckDBPyConnection
+
+
+def duckdb_of(database: Path, tables: tuple[str, ...]) -> DuckDBPyConnection:
+    """A connection that sees the tables named and what they are derived from; `as_of` always.
+
+    Args:
+        database: the ledger's file.
+        tables: names as in `evidence query --tables`; every table where there is none.
+
+    Raises:
+        UsageError: `QUERY_FAILED`, there is no such table; `LEDGER_NOT_FOUND`.
+        EvidenceError: what reading the ledger says.
+    """
+    unknown = sorted(set(tables) - set(ALL_TABLES))
+    if unknown:
+        raise UsageError("QUERY_FAILED", f"no table is called {unknown[0][:60]!r}", field="tables")
+    wanted = views.wanted({*(tables or ALL_TABLES), AS_OF})
+    connection = engine.connect_open()
+    engine.put(connection, load_file(database, wanted.tables), wanted.views)
+    return connection

@@ -1,0 +1,54 @@
+"""V18: what a supervised plan says of its rows: template and tokenizer, and the rows that are cut or dropped."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from ledger.record import Record
+from verifiers.data.hand_out import KINDS_OF_METHOD
+from verifiers.replay.learning import training_rows
+from verifiers.replay.view import Replay, View, expect
+
+CUT = ("labels_cut", "truncated")
+
+
+def plan(record: Record, view: View) -> str | None:
+    """The template is the model's or the one that the settings name, and the rows listed are those counted.
+
+    Raises:
+        EvidenceError: `PLAN_WRONG`.
+    """
+    told = record.body.get("reading")
+    if told is None:
+        return None
+    model = view.ref(record, "model").body
+    expect("PLAN_WRONG", "tokenizer", told["tokenizer"], model["tokenizer"])
+    named = record.body["settings"].get("chat_template")
+    wanted = model["chat_template"] if named is None else named
+    expect("PLAN_WRONG", "template", told["template"]["digest"], wanted)
+    _rows(record, told, view)
+    return "that the rows gave these tokens and labels (planning again would show it)"
+
+
+def _rows(record: Record, told: dict[str, Any], view: View) -> None:
+    """Counts and list agree with each other and with the training rows of the split."""
+    lines = [] if told["listed"] is None else list(view.lines(told["listed"]))
+    kinds = KINDS_OF_METHOD.get(record.body["method"], ("chat",))
+    rows, training = record.body["rows"], training_rows(str(record.ref("split")), kinds, view)
+    listed = [str(line["row"]) for line in lines]
+    reasons = Counter(str(line["reason"]) for line in lines)
+    cut = sum(reasons[name] for name in CUT)
+    expect("PLAN_WRONG", "rows listed twice", len(listed) - len(set(listed)), 0)
+    expect("PLAN_WRONG", "rows that are no training rows", len(set(listed) - training), 0)
+    expect("PLAN_WRONG", "reasons", told["reasons"], dict(reasons))
+    derived = {
+        "input": len(training),
+        "effective": len(training) - (len(lines) - cut),
+        "truncated": cut,
+        "dropped": len(lines) - cut,
+    }
+    expect("PLAN_WRONG", "rows", rows, derived)
+
+
+REPLAYS: dict[str, Replay] = {"plan.prepared": plan}

@@ -1,0 +1,53 @@
+"""V17: what an audit of a reward says is derived again, where the reward is one of ours."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from verifiers.replay.view import deriving, expect
+from verifiers.rewards import support
+from verifiers.rewards.suite import Inversion, inversions, read_pairs
+
+if TYPE_CHECKING:
+    from ledger.record import Record
+    from verifiers.replay.view import Replay, View
+
+SHIPPED = {
+    (support.NAME, support.VERSION): lambda scenario, reply: support.reward(scenario, reply)[0]
+}
+
+
+def findings_rows(found: list[Inversion]) -> list[dict[str, Any]]:
+    """Inversions as an audit's blob keeps them."""
+    return [
+        {
+            "pair": item.pair.id,
+            "trap": item.pair.trap,
+            "right": repr(item.right),
+            "wrong": repr(item.wrong),
+        }
+        for item in found
+    ]
+
+
+def reward_audit(record: Record, view: View) -> str | None:
+    """The pairs are in the suite that is named, and a reward of ours inverts as many as the record says.
+
+    Raises:
+        EvidenceError: `REWARD_WRONG`.
+    """
+    body = record.body
+    with deriving("REWARD_WRONG"):
+        pairs = read_pairs(view.lines(body["suite"]))
+        expect("REWARD_WRONG", "pairs", body["pairs"], len(pairs))
+        findings = [] if body["findings"] is None else list(view.lines(body["findings"]))
+        expect("REWARD_WRONG", "inversions", body["inversions"], len(findings))
+        reward = SHIPPED.get((body["name"], body["reward_version"]))
+        if reward is None:
+            return "what a reward that is not the project's own gives"
+        derived = findings_rows(inversions(reward, pairs))
+        expect("REWARD_WRONG", "findings", findings, derived)
+    return None
+
+
+REPLAYS: dict[str, Replay] = {"reward.audited": reward_audit}
