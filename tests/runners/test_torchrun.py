@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import json
 import os
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -14,8 +18,27 @@ from runners.child import run_child
 from runners.torchrun import MEETING, Place, launching, place_of
 
 RANKS = "tests.runners.children.ranks"
+SUPERVISE = f"""
+import json, sys, time
+from pathlib import Path
+from runners.child import run_child
+
+def answer(event):
+    if event["event"] == "there":
+        print(json.dumps(event["processes"]), flush=True)
+    time.sleep(0.1)
+    return {{}}
+
+job = {{"do": "count", "steps": 1000}}
+run_child({RANKS!r}, job, answer, Path(sys.argv[1]), threads=1, processes=2)
+"""
+WAIT_S = 120.0
 LOOPBACK, LISTENS = "0100007F", "0A"
-pytestmark = [pytest.mark.train, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.train,
+    pytest.mark.slow,
+    pytest.mark.skipif(not Path("/proc/self/net/tcp").exists(), reason="looks into /proc"),
+]
 
 
 class Conversation:
@@ -53,15 +76,6 @@ def _works(number):
     return stat.exists() and stat.read_text(encoding="ascii").rpartition(")")[2].split()[0] != "Z"
 
 
-def test_rank_0_speaks_for_both(tmp_path):
-    """Each step is said once, by rank 0, and both processes come to the end."""
-    found = Conversation(tmp_path, {"do": "count", "steps": 3}).held()
-    steps = [event for event in found.events if event["event"] == "step"]
-    assert [(event["step"], event["rank"]) for event in steps] == [(0, 0), (1, 0), (2, 0)]
-    assert (found.ended.outcome, found.ended.returncode) == ("completed", 0)
-    assert found.gone()
-
-
 def _listening(number):
     """The local addresses at which a process listens, as the kernel writes them."""
     folder = Path(f"/proc/{number}")
@@ -78,9 +92,8 @@ def _listening(number):
     return found
 
 
-@pytest.mark.skipif(not Path("/proc/self/net/tcp").exists(), reason="needs the kernel's tables")
-def test_nothing_listens_beyond_this_machine(tmp_path):
-    """Launcher and ranks have listening sockets on loopback only."""
+def test_rank_0_speaks_for_both_and_nothing_listens_beyond_this_machine(tmp_path):
+    """Each step is said once, by rank 0; launcher and ranks listen on loopback only; both come to the end."""
     addresses = {}
 
     def look(event):
@@ -90,10 +103,29 @@ def test_nothing_listens_beyond_this_machine(tmp_path):
         addresses.update({number: _listening(number) for number in (launcher, *ranks)})
         return {}
 
-    found = Conversation(tmp_path, {"do": "count", "steps": 1}, look)
-    assert found.held().ended.outcome == "completed"
+    found = Conversation(tmp_path, {"do": "count", "steps": 3}, look)
+    found.held()
+    steps = [event for event in found.events if event["event"] == "step"]
+    assert [(event["step"], event["rank"]) for event in steps] == [(0, 0), (1, 0), (2, 0)]
+    assert (found.ended.outcome, found.ended.returncode) == ("completed", 0)
+    assert found.gone()
     assert len(addresses) == 3
     assert set().union(*addresses.values()) == {LOOPBACK}
+
+
+def test_a_killed_supervisor_ends_both(tmp_path):
+    """Nobody is there to answer any more: both stop at their next word, and the launcher with them."""
+    if importlib.util.find_spec("torch") is None:
+        pytest.skip("needs the train extra")
+    command = [sys.executable, "-c", SUPERVISE, str(tmp_path / "log")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as supervisor:
+        numbers = json.loads(supervisor.stdout.readline())
+        supervisor.kill()
+    deadline = time.monotonic() + WAIT_S
+    while any(map(_works, numbers)):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    assert len(numbers) == 2
 
 
 def test_a_stop_reaches_both(tmp_path):
