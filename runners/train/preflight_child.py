@@ -18,6 +18,7 @@ from runners.protocol import Channel, serve
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from io import RawIOBase
 
 BETWEEN_S = 0.25
 
@@ -45,37 +46,44 @@ def count(channel: Channel, job: dict[str, Any]) -> dict[str, Any]:
 
     settings = SftSettings.from_values(job["settings"])
     try:
-        with bounded(job["seconds"]) as begin:
+        with bounded(job["seconds"]) as begin, Path(job["at"]).open("wb", buffering=0) as at:
             figures = preflight(
                 Path(job["model"]),
                 Path(job["rows"]),
                 settings,
                 Path(job["template"]),
-                _telling(channel, Path(job["at"]), begin),
+                _telling(channel, at, begin),
             )
+        _say(channel, figures["rows"]["input"], figures["rows"]["input"])
     except Stopped:
         return {"outcome": "stopped"}
     Path(job["output"]).write_text(json.dumps(figures), encoding="utf-8")
     return {}
 
 
-def _telling(channel: Channel, at: Path, begin: Callable[[], None]) -> Callable[[int, int], None]:
+def _telling(
+    channel: Channel, at: RawIOBase, begin: Callable[[], None]
+) -> Callable[[int, int], None]:
     """What is called before each row: the number is noted, the parent told now and then, the bounds begin again."""
-    place = at.open("wb", buffering=0)
     last = time.monotonic()
 
     def tell(number: int, total: int) -> None:
         nonlocal last
-        place.seek(0)
-        place.write(b"%12d" % number)
+        at.seek(0)
+        at.write(b"%12d" % number)
         if time.monotonic() - last > BETWEEN_S:
             last = time.monotonic()
-            channel.ask("progress", done=number, total=total)
-            if channel.stop:
-                raise Stopped
+            _say(channel, number, total)
         begin()
 
     return tell
+
+
+def _say(channel: Channel, done: int, total: int) -> None:
+    """Tell the parent how far it is, and hear whether it wants more: at the end too, so that no Ctrl-C is lost."""
+    channel.ask("progress", done=done, total=total)
+    if channel.stop:
+        raise Stopped
 
 
 if __name__ == "__main__":

@@ -6,12 +6,13 @@ import json
 
 import chat_templates as t
 import pytest
-from tiny import rows
+from tiny import loopback, rows, write_rows
 
 from ledger.errors import EvidenceError, UsageError
 from runners.train import planned_rows
 from runners.train.config import SftSettings
 from runners.train.preflight import encode_rows
+from runners.train.preflight_child import count
 from runners.train.tokens import load_tokenizer
 from verifiers.data.identity import rows_bytes
 
@@ -63,6 +64,20 @@ def test_a_template_that_does_not_end_is_ended(tiny_model, template, monkeypatch
     ) as caught:
         planned_rows.counted(tiny_model, rows_bytes(given), SETTINGS, template, lambda *_: None)
     assert (caught.value.code, caught.value.field) == ("TEMPLATE_UNBOUNDED", "chat_template")
+
+
+@pytest.mark.parametrize("stop", [False, True])
+def test_a_wish_to_stop_is_heard_however_short_the_work(tiny_model, tmp_path, stop):
+    """Counting that is told to stop gives no figures, also where it was told after its last row; else it gives them."""
+    path = write_rows(tmp_path / "rows.jsonl", rows(2))
+    (tmp_path / "t.jinja").write_text(t.CHATML)
+    job = {
+        "model": str(tiny_model), "rows": str(path), "settings": SETTINGS.effective(), "seconds": 60,
+        "template": str(tmp_path / "t.jinja"), "at": str(tmp_path / "at"), "output": str(tmp_path / "out"),
+    }  # fmt: skip
+    ended = count(loopback(lambda event: {"stop": stop}), job)
+    assert ended == ({"outcome": "stopped"} if stop else {})
+    assert (tmp_path / "out").exists() is not stop
 
 
 def test_an_honest_template_is_counted_in_the_same_process(tiny_model):
