@@ -48,7 +48,12 @@ class LabelledLoss:
 
 
 def labelled_loss(
-    model: Any, input_ids: torch.Tensor, labels: torch.Tensor, lengths: Sequence[int]
+    model: Any,
+    input_ids: torch.Tensor,
+    labels: torch.Tensor,
+    lengths: Sequence[int],
+    *,
+    shared: bool = True,
 ) -> LabelledLoss:
     """The summed negative log-likelihood of a batch's labelled tokens.
 
@@ -57,9 +62,13 @@ def labelled_loss(
         input_ids: tokens, shape (rows, longest), padded on the right.
         labels: the same shape, `IGNORED` where nothing is counted.
         lengths: tokens of each row without its padding.
+        shared: openings are computed once. Layers that compute their activations again in the backward pass keep no
+            keys and values while they train, so there it must be off.
     """
     parts, targets, computed = [], [], 0
-    for group in share(input_ids.tolist(), _first_labels(labels), lengths):
+    alone = [Shared((row,), 0) for row in range(len(lengths))]
+    groups = share(input_ids.tolist(), _first_labels(labels), lengths) if shared else alone
+    for group in groups:
         rows = list(group.rows)
         end = min(_rounded_up(max(lengths[row] for row in rows)), input_ids.shape[1])
         hidden = _hidden(model.base_model, input_ids[rows, :end], group.length)

@@ -173,7 +173,11 @@ class LedgerSFTTrainer(SFTTrainer):
         lengths = inputs["attention_mask"].sum(dim=1).tolist()
         with computing(self.settings, inputs["input_ids"].device):
             found = labelled_loss(
-                core(self.adapted), inputs["input_ids"], inputs["labels"], lengths
+                core(self.adapted),
+                inputs["input_ids"],
+                inputs["labels"],
+                lengths,
+                shared=not self.settings.gradient_checkpointing,
             )
         self.step_parts.append(replace(found, total=found.total.detach()))
         return found.total / (found.labelled if num_items_in_batch is None else num_items_in_batch)

@@ -68,6 +68,18 @@ def test_the_library_loads_a_checkpoint(whole):
     assert (folder / "tokenizer.json").exists()
 
 
+@pytest.mark.parametrize("settings", [changed(steps=1), FULL.model_copy(update={"steps": 1})])
+def test_activations_computed_again_give_the_same_step(tiny_model, tmp_path, settings):
+    """With gradient checkpointing a step has the same loss and gradient, to rounding: no row loses its opening."""
+    settings = settings.model_copy(update={"warmup_steps": 0})
+    left = Run(tiny_model, tmp_path / "a", settings).here().of("update")[0]
+    again = settings.model_copy(update={"gradient_checkpointing": True})
+    right = Run(tiny_model, tmp_path / "b", again).here().of("update")[0]
+    assert left["figures"]["labelled"] == right["figures"]["labelled"]
+    for name in ("loss", "gradient_norm"):
+        assert parse_real(left[name]) == pytest.approx(parse_real(right[name]), rel=1e-4)
+
+
 @pytest.mark.parametrize("step", [1, 3])
 def test_going_on_gives_the_bytes_of_the_uninterrupted_run(whole, tiny_model, tmp_path, step):
     """From a checkpoint of all weights: the same states, and a last checkpoint of the same bytes."""
