@@ -44,9 +44,12 @@ REGISTRY: dict[str, dict[str, tuple[str, str]]] = {
         "eval": (f"{_HERE}.evaluation:evaluation", "Put models to the same cases and compare them"),
         "study": (
             f"{_HERE}.study:study",
-            "Fix what would count, before any run; read other tables",
+            "Fix what would count before any run, and read tables from elsewhere",
         ),
-        "nominate": (f"{_HERE}.nominate:nominate", "Name one checkpoint a seed for a study's test"),
+        "nominate": (
+            f"{_HERE}.nominate:nominate",
+            "Nominate one checkpoint for each planned seed of a study, by a comparison on validation",
+        ),
         "promote": (f"{_HERE}.promote:promote", "Promote a checkpoint, or record why not"),
         "demo": (f"{_HERE}.demo:demo", "Do the whole job on real input"),
     },
