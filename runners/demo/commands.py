@@ -30,11 +30,13 @@ class Shell:
         folder: the demo's folder; keys and state lie in it too, so nothing of the user's is touched.
         say: prints a line for the person who watches.
         took_s: seconds by command, in order.
+        begun_s: when it all began, by the monotonic clock.
     """
 
     folder: Path
     say: Callable[[str], None]
     took_s: list[tuple[str, float]] = field(default_factory=list)
+    begun_s: float = field(default_factory=time.monotonic)
 
     @property
     def environment(self) -> dict[str, str]:

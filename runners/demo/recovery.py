@@ -13,6 +13,7 @@ from typing import Any
 
 from ledger.digests import inventory, tree_digest
 from ledger.errors import UsageError
+from runners.cli.render import count
 from runners.demo.breaking import kill, watch
 from runners.demo.commands import Shell
 
@@ -57,7 +58,7 @@ class Recovered:
         return [
             f"run killed at step {self.killed_at}, resumed from its checkpoint at step {self.saved_at}",
             f"lost updates redone: {len(self.redone)}, all with the same digests",
-            f"computed a third time from the recorded batches: {self.executed_again} steps, the same figures",
+            f"computed a third time from the recorded batches: {count(self.executed_again, 'step')}, the same figures",
             f"last checkpoint rebuilt from the ledger alone: tree {short(self.tree)}, as recorded",
         ]
 
@@ -163,8 +164,8 @@ class _Telling:
         """An update once more, from the checkpoint's bytes and the recorded batches."""
         found = self._run("checkpoint", "reexecute", update)
         self.say(
-            f"   computed a third time, from the checkpoint and the recorded batches: {found['steps']} steps, "
-            f"{found['agreed']} of {found['updates']} compared agrees in loss, gradient, rate and both states"
+            f"   computed a third time, from the checkpoint and the recorded batches: {count(found['steps'], 'step')}; "
+            "the last agrees in loss, gradient, learning rate and the states before and after it"
         )
         return int(found["steps"])
 
