@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     Fields = dict[str, Any]
 
 
+EVALUATED = "validation_"
+"""How the figures of an evaluation begin (`runners.train.evaluation`)."""
+
+
 def merged(event: str, said: Sequence[Fields]) -> Fields:
     """The fields of an event from what each rank says of it, in the order of ranks.
 
@@ -53,12 +57,21 @@ def _batch(said: Sequence[Fields]) -> Fields:
 def _update(said: Sequence[Fields]) -> Fields:
     """The states after are not compared here: they are named, and the ledger's rule U9 compares them."""
     _check_same(said, "step", "learning_rate", "gradient_norm", "before")
-    counts = [fields["figures"] for fields in said]
     return {
         **said[0],
         "loss": real(sum(parse_real(fields["loss"]) for fields in said)),
-        "figures": {name: sum(item[name] for item in counts) for name in counts[0]},
+        "figures": _figures([fields["figures"] for fields in said]),
         "ranks": [{"rank": rank, "after": fields["after"]} for rank, fields in enumerate(said)],
+    }
+
+
+def _figures(said: Sequence[Fields]) -> Fields:
+    """Counts are summed; an evaluation was made by every rank on all its rows, and says the same at each."""
+    whole = [name for name in said[0] if name.startswith(EVALUATED)]
+    _check_same(said, *whole)
+    return {
+        name: value if name in whole else sum(item[name] for item in said)
+        for name, value in said[0].items()
     }
 
 

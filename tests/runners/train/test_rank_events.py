@@ -41,6 +41,20 @@ def test_an_update_sums_and_names_each_state():
     assert (found["after"], found["gradient_norm"]) == ("b", "0.5")
 
 
+def test_an_evaluation_is_said_once():
+    """Every rank evaluated all rows: its figures are no sums, and one that differs is an error."""
+    evaluated = {"validation_loss": "2.5", "validation_rows": 4}
+    said = updates()
+    for fields in said:
+        fields["figures"] = {**fields["figures"], **evaluated}
+    found = merged("update", said)["figures"]
+    assert found == {"labelled": 12, "right": 2, **evaluated}
+    said[1]["figures"]["validation_loss"] = "2.6"
+    with pytest.raises(EvidenceError, match="validation_loss of rank 1") as caught:
+        merged("update", said)
+    assert caught.value.code == "RANKS_DISAGREE"
+
+
 def test_a_batch_lists_rows_rank_by_rank():
     """Rank, then micro-batch: the order in which one process would read them."""
     found = merged("batch", batches())
