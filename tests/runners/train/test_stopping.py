@@ -80,7 +80,11 @@ def test_told_to_break_off_a_run_records_its_end_at_once(away):
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_to_the_supervisor_is_a_request(away, number):
     """SIGTERM, as at a shutdown, and a terminal that closes: the run saves and ends stopped."""
-    away.launches(**LONG)
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # these tests may run under nohup
+    try:
+        away.launches(**LONG)
+    finally:
+        signal.signal(signal.SIGHUP, before)
     away.updates(1)
     kills(away.supervisor(), number)
     ended = away.person.gets("run", "wait", away.person.ids["run"])
