@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from small_job import WAIT_S
@@ -53,7 +53,8 @@ class Away:
         """A command in a process of its own that is not waited for."""
         command = [sys.executable, "-P", "-m", "runners.cli.main", *words]
         command += ["--json"] if as_json else []
-        client = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        with as_in_a_terminal():
+            client = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.clients.append(client)
         return client
 
@@ -97,6 +98,18 @@ class Away:
                 for child in children(pid):
                     kills(child)
                 kills(pid)
+
+
+@contextmanager
+def as_in_a_terminal():
+    """What is started within the block ignores no signal, also where these tests run in the background or under nohup."""
+    numbers = (signal.SIGINT, signal.SIGHUP)
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def children(pid):

@@ -6,7 +6,7 @@ import signal
 import threading
 
 import pytest
-from away import LONG, Away, kills, until
+from away import LONG, Away, as_in_a_terminal, kills, until
 
 from ledger.book import Ledger
 
@@ -80,7 +80,8 @@ def test_told_to_break_off_a_run_records_its_end_at_once(away):
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_to_the_supervisor_is_a_request(away, number):
     """SIGTERM, as at a shutdown, and a terminal that closes: the run saves and ends stopped."""
-    away.launches(**LONG)
+    with as_in_a_terminal():
+        away.launches(**LONG)
     away.updates(1)
     kills(away.supervisor(), number)
     ended = away.person.gets("run", "wait", away.person.ids["run"])
