@@ -38,6 +38,7 @@ class Tokenizer(Protocol):
     """What of a tokenizer is used here."""
 
     chat_template: Any
+    eos_token: Any
 
     def apply_chat_template(self, conversation: list[dict[str, Any]], **options: Any) -> Any:
         """The conversation as text, or as token ids with `tokenize=True`."""
@@ -94,6 +95,17 @@ class Rendering:
                 "TEMPLATE_FAILED", f"the rendering has more than {MAX_RENDERED} characters"
             )
         return text
+
+    def within(self, part: str, whole: str) -> str:
+        """A rendered part as it stands in the whole: some templates put an end-of-text token behind every rendering.
+
+        Returns:
+            The part without that token where it is a prefix of the whole only so; else as it is.
+        """
+        end = self._tokenizer.eos_token
+        if whole.startswith(part) or not isinstance(end, str) or not end:
+            return part
+        return part.removesuffix(end)
 
     def ids(self, text: str) -> list[int]:
         """The token ids of a rendered text."""

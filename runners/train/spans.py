@@ -64,12 +64,13 @@ def locate(rendering: Rendering, messages: Turns) -> Located:
             continue
         opened = rendering.text(messages[:turn], opened=True)
         whole = turn + 1 == len(messages)
-        closed = text if whole else rendering.text(messages[: turn + 1], opened=False)
+        alone = text if whole else rendering.text(messages[: turn + 1], opened=False)
+        closed = rendering.within(alone, text)
         spans.append(_span(rendering, turn, (text, ids), opened, closed))
         if not spans[1:]:
             _check_tools(rendering, messages[:turn], opened)
         _check_said(messages[past:turn], past, opened[len(before) :])
-        _check_turn(rendering, messages[: turn + 1], closed[len(opened) :], closed)
+        _check_turn(rendering, messages[: turn + 1], closed[len(opened) :], alone)
         past, before = turn + 1, closed
     learned = [False] * len(ids)
     for span in spans:
@@ -77,7 +78,7 @@ def locate(rendering: Rendering, messages: Turns) -> Located:
     if not rendering.has_markers:
         return Located(ids, learned, unended=False)
     marks = rendering.marks(messages, ids)
-    unended = _check_marks(rendering, messages, ids, marks, spans)
+    unended = _check_marks(rendering, messages, (text, ids), marks, spans)
     both = [mark and there for mark, there in zip(marks, learned, strict=True)]
     return Located(ids, both, unended)
 
@@ -107,7 +108,7 @@ def _check_said(messages: Turns, first: int, rendered: str) -> None:
             raise _dropped(f"the text of turn {number} ({message['role']})")
 
 
-def _check_turn(rendering: Rendering, messages: Turns, added: str, closed: str) -> None:
+def _check_turn(rendering: Rendering, messages: Turns, added: str, alone: str) -> None:
     """What the assistant says and calls in the last turn stands in what the turn adds."""
     turn, message = len(messages) - 1, messages[-1]
     found = squeezed(added)
@@ -124,7 +125,7 @@ def _check_turn(rendering: Rendering, messages: Turns, added: str, closed: str) 
             raise _dropped(f"a tool call of turn {turn}")
     silent = {name: value for name, value in message.items() if name != "tool_calls"}
     silent["content"] = silent.get("content") or ""
-    if _same(rendering, [*messages[:-1], silent], closed, opened=False):
+    if _same(rendering, [*messages[:-1], silent], alone, opened=False):
         raise _dropped(f"the tool calls of turn {turn}")
 
 
@@ -165,7 +166,11 @@ def _stands(text: str, found: str) -> bool:
 
 
 def _check_marks(
-    rendering: Rendering, messages: Turns, ids: list[int], marks: list[bool], spans: list[_Span]
+    rendering: Rendering,
+    messages: Turns,
+    whole: tuple[str, list[int]],
+    marks: list[bool],
+    spans: list[_Span],
 ) -> bool:
     """Hold the template's markers against the spans; whether one of them leaves the closing token out.
 
@@ -173,7 +178,7 @@ def _check_marks(
         EvidenceError: `TEMPLATE_MASK`: a token outside all spans and their openings is marked, or of a span more than its
             closing is not.
     """
-    stray = list(marks)
+    stray, ids = list(marks), whole[1]
     unended = False
     for span in spans:
         stray[span.start : span.end] = [False] * (span.end - span.start)
@@ -185,16 +190,17 @@ def _check_marks(
             raise _disagree(f"the end of turn {span.turn} is not marked")
         unended |= bool(squeezed(str(rendering.whole(ids[end : span.end]))))
     for span in spans if any(stray) else ():
-        first = _opening(rendering, messages[: span.turn], ids)
+        first = _opening(rendering, messages[: span.turn], whole)
         stray[first : span.start] = [False] * max(0, span.start - first)
     if any(stray):
         raise _disagree("something is marked that the assistant did not say")
     return unended
 
 
-def _opening(rendering: Rendering, messages: Turns, ids: list[int]) -> int:
+def _opening(rendering: Rendering, messages: Turns, whole: tuple[str, list[int]]) -> int:
     """The first token of the opening of the assistant's turn, which the prompt gives and nothing has to learn."""
-    before = rendering.ids(rendering.text(messages, opened=False))
+    text, ids = whole
+    before = rendering.ids(rendering.within(rendering.text(messages, opened=False), text))
     return len(before) if ids[: len(before)] == before else len(ids)
 
 

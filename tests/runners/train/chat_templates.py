@@ -92,6 +92,9 @@ MARKED_LATE = marked(
 )
 MARKED_EVERYTHING = "{% generation %}" + CHATML + "{% endgeneration %}"
 
+ENDS_EVERY_RENDERING = CHATML.replace("{% endif %}", "{% else %}{{ eos_token }}{% endif %}")
+COUNTS_AND_ENDS = "{{ messages | length }}" + ENDS_EVERY_RENDERING
+
 STRIPS_EARLIER_THOUGHT = (
     "{% for m in messages %}{{ '<|im_start|>' + m['role'] + '\n' }}"
     "{% if m['role'] == 'assistant' and not loop.last %}{{ m['content'].split('</think>')[-1] }}"

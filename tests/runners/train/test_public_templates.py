@@ -50,7 +50,7 @@ TABLE = [
     ("gemma", FAILED, FAILED, FAILED, FAILED),
     ("gemma3", None, None, FAILED, FAILED),
     ("glm4moe", None, NOT_PREFIX, None, None),
-    ("phi3", NOT_PREFIX, NOT_PREFIX, FAILED, NOT_PREFIX),
+    ("phi3", None, None, FAILED, DROPS),
 ]
 ROWS = [(t.SEVERAL, None), (t.THOUGHT_EARLY, None), (t.CALLING, [t.TOOL]), (t.TWO_CALLS, [t.TOOL])]
 
