@@ -140,7 +140,7 @@ class _Telling:
         """Find the process gone, and go on from the newest checkpoint to the end."""
         found = self._run("run", "reconcile", run)
         self.say(f"   found {found['found']} by {found['by']}: {found['evidence']}")
-        done = self._run("run", "resume", run)
+        done = self._run("run", "resume", run, "--wait")
         self.say(
             f"   {done['state']}: {done['counters']['updates']} updates count, {done['superseded']} are kept and do not"
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 _TEMPLATE = "the loss counts every turn of the assistant and nothing else"
-_NO_MIXED = "weights have the type that dtype says, and matmul says what products are computed in"
+_TYPES = "dtype is the type of the weights, autocast that of the products; float16 is not supported"
 _RECORDS = "the ledger itself is the record; see evidence run status"
 _STEPS = "a run is planned in steps: one epoch is rows / (batch_size * accumulation) of them"
 _ADAMW = "the optimizer is AdamW"
@@ -31,12 +31,16 @@ FOREIGN: dict[str, str] = {
     "gradient_clipping": "max_gradient_norm",
     "optim": _ADAMW,
     "optimizer": _ADAMW,
-    "fp16": _NO_MIXED,
-    "bf16": _NO_MIXED,
-    "tf32": _NO_MIXED,
+    "fp16": _TYPES,
+    "bf16": "autocast",
+    "tf32": _TYPES,
     "torch_dtype": "dtype",
     "attn_implementation": "attention",
     "data_seed": "seed",
+    "num_processes": "processes",
+    "nproc_per_node": "processes",
+    "evaluation_strategy": "eval_steps",
+    "eval_strategy": "eval_steps",
     "save_strategy": "save_steps",
     "save_total_limit": "every checkpoint is kept by digest, and equal files once",
     "report_to": _RECORDS,
@@ -54,7 +58,6 @@ FOREIGN: dict[str, str] = {
     "train_on_inputs": _TEMPLATE,
     "train_on_responses_only": _TEMPLATE,
     "chat_template_path": "chat_template",
-    "packing": "rows are never packed, so that each stays a row of the batch's record",
     "dataset_text_field": _LABELS,
     "dataset": "split",
     "dataset_name": "split",

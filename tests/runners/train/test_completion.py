@@ -68,7 +68,7 @@ def test_worthless_weights_are_not_published(scripted, person, saves, code):
     assert (counted["update.acknowledged"], counted["checkpoint.published"]) == (STEPS, 0)
     is_whole(person)
     person.writes("script.json", {})
-    found = person.gets("run", "resume", person.ids["run"])
+    found = person.gets("run", "resume", person.ids["run"], "--wait")
     assert found["state"] == "completed"
     is_whole(person)
 
@@ -97,7 +97,7 @@ def test_a_run_resumed_at_its_last_step_binds_the_checkpoint_it_came_from(script
     assert scripted(do="die at the end").error["code"] == "RUN_FAILED"
     ended(person)
     person.writes("script.json", {})
-    assert person.gets("run", "resume", person.ids["run"])["state"] == "completed"
+    assert person.gets("run", "resume", person.ids["run"], "--wait")["state"] == "completed"
     (checkpoint,) = of_run(person, "checkpoint.published")
     first, last = of_run(person, "run.ended")
     assert (first.body.get("weights"), last.ref("checkpoint")) == (None, checkpoint.id)
