@@ -128,7 +128,7 @@ class BlobPass:
             message = f"what {record.kind} names cannot be read as what it should be: {error!r}"[
                 :300
             ]
-            malformed = EvidenceError("BLOBMALFORMED", message)
+            malformed = EvidenceError("BLOB_MALFORMED", message)
             self.report.wrong.append(Finding.of(malformed, record.seq, record.id))
         else:
             count = self.report.replayed.get(record.kind, 0)
