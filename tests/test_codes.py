@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from pathlib import Path
@@ -39,6 +40,27 @@ def test_every_code_is_used():
     table = ROOT / "ledger/codes.py"
     files = [path for name in PACKAGES for path in (ROOT / name).rglob("*.py") if path != table]
     assert sorted(set(CODES) - words(files)) == []
+
+
+def raised() -> set[str]:
+    """Codes that the packages give errors, as far as they stand there as text."""
+    found = set()
+    for name in PACKAGES:
+        for path in (ROOT / name).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                match node:
+                    case ast.Call(
+                        func=ast.Name(id="EvidenceError" | "UsageError"),
+                        args=[ast.Constant(value=str(code)), *_],
+                    ):
+                        found.add(code)
+    return found
+
+
+def test_every_code_that_is_raised_is_in_the_table():
+    """No error is given a code that nobody can look up."""
+    assert len(raised()) > 100
+    assert sorted(raised() - set(CODES)) == []
 
 
 def test_codes_that_findings_carry_are_in_the_table():
