@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from ledger import canonical
 from ledger.canonical import real
 from ledger.digests import digest_file, sha256
 from ledger.errors import EvidenceError, UsageError
+from ledger.twins import descended_digest, fresh_digest
 from runners.environment import library_versions, machine
 from runners.prepare.data import UNKNOWN_LICENCE
 from runners.prepare.models import ModelFolder, describe
@@ -124,6 +124,12 @@ def settings_of(trainer: Any, weights: LiveWeights) -> dict[str, Any]:
     return dict(sorted(named.items()))
 
 
+def settings_digest(body: dict[str, Any], refs: dict[str, Any], base: Record) -> str:
+    """What tells a plan from another: see `ledger.twins`."""
+    fresh = fresh_digest(body["method"], body["settings"], str(refs["split"]), base.body["tree"])
+    return descended_digest(fresh, "weights", str(refs["parent"])) if "parent" in refs else fresh
+
+
 def plan_body(
     trainer: Any,
     method: str,
@@ -132,18 +138,15 @@ def plan_body(
     rows: AdoptedRows,
     budget: int,
 ) -> dict[str, Any]:
-    """The body of a plan for a trainer as it stands."""
+    """The body of a plan for a trainer as it stands, but for its settings digest (`settings_digest`)."""
     settings = settings_of(trainer, weights)
     start = "weights" if "parent" in refs else "fresh"
-    named = ("split", "model", "parent")
-    twin = {"method": method, "settings": settings, **{n: refs[n] for n in named if n in refs}}
     code, warnings = _code()
     read = trainer.args.train_batch_size * trainer.args.gradient_accumulation_steps * budget
     here = machine()
     return {
         "method": method,
         "settings": settings,
-        "settings_digest": sha256(canonical.encode(twin)),
         "libraries": library_versions(),
         "code": code,
         "hardware": {

@@ -160,7 +160,7 @@ class AdoptedRun:
     # --- the end ---------------------------------------------------------------------------------------
 
     def over(self) -> None:
-        """See that a training that came to its end is all on record.
+        """See that a training that came to its end is all on record, its last weights too.
 
         Raises:
             UsageError: `ADOPTION_REFUSED`, a step is not; `STATE_BROKEN`, the weights are others.
@@ -171,6 +171,8 @@ class AdoptedRun:
         self.check_state("at the end")
         if self._weights.frozen_digest() != self._frozen:
             raise UsageError("STATE_BROKEN", "weights changed that are not trained", field="model")
+        if live and self._records.newest_checkpoint() is None:
+            self.publish()  # a run leaves its last weights, whatever the library was told to save
 
     def done(self) -> Record:
         """Record how a training ended that nothing broke off."""

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ledger.book import Ledger
     from ledger.record import Record
 
-COMPARED = ("method", "settings", "seeds", "libraries", "code", "budget_updates", "settings_digest")
+COMPARED = ("method", "settings", "seeds", "libraries", "code", "budget_updates")
 """What of a plan's body a trainer must still be when it begins."""
 
 _NAMED = ("split", "model", "parent")
@@ -94,6 +94,7 @@ def record_plan(ledger: Ledger, trainer: Any, rows: AdoptedRows, wishes: Wishes)
     if wishes.init_from is not None:
         refs["parent"] = _parent(ledger, wishes.init_from, weights).id
     body = adopted_plan.plan_body(trainer, method, weights, refs, rows, _budget(trainer))
+    body["settings_digest"] = adopted_plan.settings_digest(body, refs, base)
     return ledger.append("plan.prepared", body, refs)
 
 
