@@ -201,6 +201,22 @@ def resumed_incomplete(world: World, draft: Draft) -> None:
     replace(draft, resumption(run, checkpoint))
 
 
+def resumed_without_files(world: World, draft: Draft) -> None:
+    """Resume from a checkpoint that calls itself whole and has no file."""
+    run = begun(world)
+    checkpoint = publish(world, run, files=[])
+    end(world, run)
+    replace(draft, resumption(run, checkpoint))
+
+
+def without_files(world: World, draft: Draft) -> None:
+    """Go on exactly from a checkpoint that has no file."""
+    run = begun(world)
+    checkpoint = publish(world, run, files=[])
+    end(world, run)
+    go_on(world, draft, checkpoint)
+
+
 def resumed_after_heir(world: World, draft: Draft) -> None:
     """Resume a run from which another went on."""
     run = begun(world)
@@ -266,7 +282,9 @@ __all__ = [
     "resumed_after_heir",
     "resumed_incomplete",
     "resumed_superseded",
+    "resumed_without_files",
     "resumption",
     "step",
     "unnamed_redo",
+    "without_files",
 ]

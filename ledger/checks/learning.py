@@ -71,9 +71,26 @@ def _batch(context: Context) -> None:
             expected=str(run.live + 1),
             actual=str(body.step),
         )
-    if not body.rows and body.rows_blob is None and split is not None:
+    _check_rows(context, body, of_rows=split is not None)
+
+
+def _check_rows(context: Context, body: BatchBuilt, *, of_rows: bool) -> None:
+    """Rows stand in one place: two lists would leave it open which of them was fed."""
+    if of_rows and not body.rows and body.rows_blob is None:
         raise context.fail(
             "BODY_INVALID", "the batch names its rows or a blob of them", field="body.rows"
+        )
+    if body.rows and body.rows_blob is not None:
+        raise context.fail(
+            "BODY_INVALID", "the batch names rows beside a blob of them", field="body.rows"
+        )
+    both = sorted(set(body.rows) & {item.row for item in body.dropped})
+    if both:
+        raise context.fail(
+            "BODY_INVALID",
+            f"row {both[0][7:19]} is read and left out",
+            field="body.dropped",
+            actual=both[0],
         )
 
 

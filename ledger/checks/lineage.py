@@ -121,6 +121,13 @@ def check_complete(context: Context, checkpoint: Record, field: str) -> None:
             f"checkpoint {checkpoint.id[7:19]} lacks {', '.join(absent)}",
             field=field,
         )
+    # a provider keeps its own state; of tensors there is nothing but their files
+    if checkpoint.body["state"]["scheme"] == "tensors" and not checkpoint.body["files"]:
+        raise context.fail(
+            "STATE_INCOMPLETE",
+            f"checkpoint {checkpoint.id[7:19]} has no files to go on from",
+            field=field,
+        )
 
 
 def check_live(context: Context, run: RunState, checkpoint: Record, field: str) -> None:

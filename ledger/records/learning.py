@@ -12,7 +12,7 @@ from ledger.records.base import (
     Count,
     Counts,
     Digest,
-    File,
+    Files,
     Model,
     Name,
     Positive,
@@ -124,7 +124,7 @@ class CheckpointPublished(Body):
     version: ClassVar[int] = 1
 
     step: Positive
-    files: Annotated[list[File], Field(max_length=256)]
+    files: Files
     tree: Digest
     state: WeightState
     completeness: Completeness

@@ -17,7 +17,9 @@ from descent import (
     resumed_after_heir,
     resumed_incomplete,
     resumed_superseded,
+    resumed_without_files,
     unnamed_redo,
+    without_files,
 )
 from several import by_two, other_hardware, ranks_of_one, two_ranks  # noqa: F401 - looked up by name
 from world import DRAFTS, Draft, World, enrolment, key
@@ -698,6 +700,7 @@ REFUSALS = [
     Refusal("P5", "other libraries", "plan.prepared", continued(libraries={}), "PARENT_DIFFERS"),
     Refusal("P5", "other seeds", "plan.prepared", continued(seeds={}), "PARENT_DIFFERS"),
     Refusal("P5", "state not whole", "plan.prepared", incomplete, "STATE_INCOMPLETE"),
+    Refusal("P5", "no files", "plan.prepared", without_files, "STATE_INCOMPLETE"),
     Refusal("P5", "more budget", "plan.prepared", continued(budget_updates=5), "BUDGET_EXCEEDED"),
     Refusal(
         "P5", "no budget left", "plan.prepared", continued(budget_updates=1), "BUDGET_EXCEEDED"
@@ -718,6 +721,7 @@ REFUSALS = [
     Refusal("R2", "other step", "run.resumed", bodied(from_update=1), "UPDATE_OUT_OF_ORDER"),
     Refusal("R2", "superseded", "run.resumed", resumed_superseded, "CHECKPOINT_SUPERSEDED"),
     Refusal("R2", "state not whole", "run.resumed", resumed_incomplete, "STATE_INCOMPLETE"),
+    Refusal("R2", "no files", "run.resumed", resumed_without_files, "STATE_INCOMPLETE"),
     Refusal("R2", "heir went on", "run.resumed", resumed_after_heir, "HEIR_EXISTS"),
     Refusal("R6", "second heir", "run.launched", heir_launched, "HEIR_EXISTS"),
     Refusal("R7", "elsewhere", "checkpoint.restored", not_newest, "CHECKPOINT_OTHER_UPDATE"),
@@ -773,6 +777,20 @@ REFUSALS = [
     Refusal("U2", "other run", "batch.built", second_run_group, "BATCH_OTHER_RUN"),
     Refusal("U2", "other step", "batch.built", bodied(step=2), "UPDATE_OUT_OF_ORDER"),
     Refusal("U2", "no rows", "batch.built", bodied(rows=[]), "BODY_INVALID"),
+    Refusal(
+        "U2",
+        "rows twice",
+        "batch.built",
+        bodied(rows_blob=samples.blob("rows of a batch")),
+        "BODY_INVALID",
+    ),
+    Refusal(
+        "U2",
+        "read and dropped",
+        "batch.built",
+        bodied(dropped=[{"row": samples.digest("row b"), "reason": "too_long"}]),
+        "BODY_INVALID",
+    ),
     Refusal("U3", "other step", "update.acknowledged", bodied(step=2), "UPDATE_OUT_OF_ORDER"),
     Refusal("U3", "budget", "update.acknowledged", spent, "BUDGET_EXCEEDED"),
     Refusal("U3", "not continued", "update.acknowledged", not_continued, "UPDATE_NOT_CONTINUED"),
@@ -961,6 +979,7 @@ ACCEPTED = [
     ("R4 the whole budget", "run.ended", "whole_budget"),
     ("R4 a failure with its code", "run.ended", "named_failure"),
     ("U2 a batch of the run's own groups", "batch.built", "own_groups"),
+    ("U2 a batch whose rows stand in a blob", "batch.built", "rows_apart"),
     ("U3 an update that follows", "update.acknowledged", "following"),
     ("U5 a reinforcement update without gradient", "update.acknowledged", "rl_zero_gradient"),
     ("U6 the superseded update redone", "update.acknowledged", "redo"),
@@ -1056,6 +1075,12 @@ def own_groups(world, draft):
     del draft.refs["split"]
     draft.refs["group"] = [world.add("rollout.group").id]
     draft.body["rows"] = []
+
+
+def rows_apart(_, draft):
+    """A blob of rows, another row dropped."""
+    dropped = [{"row": samples.digest("row c"), "reason": "too_long"}]
+    draft.body.update(rows=[], rows_blob=samples.blob("rows of a batch"), dropped=dropped)
 
 
 def following(world, draft):

@@ -26,6 +26,7 @@ from descent import (
     redone_otherwise,
     resume,
     resumed_superseded,
+    resumed_without_files,
     step,
 )
 from several import begun_by, by_two, other_hardware, ranks
@@ -648,6 +649,18 @@ INVALID: dict[str, Recipe] = {
     "batch-without-rows": spoiled(
         "BODY_INVALID", "batch.built", "no rows and no blob of rows", put(rows=[])
     ),
+    "batch-with-rows-twice": spoiled(
+        "BODY_INVALID",
+        "batch.built",
+        "rows beside a blob of rows",
+        put(rows_blob=samples.blob("rows of a batch")),
+    ),
+    "checkpoint-path-twice": spoiled(
+        "BODY_INVALID",
+        "checkpoint.published",
+        "a path that stands twice among the files",
+        lambda _, draft: draft.body["files"].append({**draft.body["files"][0], "size": 9}),
+    ),
     "real-not-shortest": spoiled(
         "BODY_INVALID", "policy.declared", "0.050 instead of 0.05", put(alpha="0.050")
     ),
@@ -855,6 +868,12 @@ INVALID: dict[str, Recipe] = {
     ),
     "state-incomplete": spoiled(
         "STATE_INCOMPLETE", "plan.prepared", "goes on exactly without the optimizer", incomplete
+    ),
+    "state-without-files": spoiled(
+        "STATE_INCOMPLETE",
+        "run.resumed",
+        "goes on from a checkpoint that has no file",
+        resumed_without_files,
     ),
     "heir-twice": spoiled("HEIR_EXISTS", "run.launched", "a second heir", heir_launched),
     "checkpoint-superseded": spoiled(
