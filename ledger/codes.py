@@ -304,6 +304,10 @@ CODES: dict[str, Code] = {
         "a checkpoint is not on its run's live path any more",
         "choose a later one: evidence checkpoint list",
     ),
+    "STATE_NOT_RESTORED": Code(
+        "an attempt that begins at a checkpoint fed a batch before it said that it loaded it",
+        "record checkpoint.restored first",
+    ),
     "CHECKPOINT_OTHER_RUN": Code(
         "the checkpoint belongs to another run", "list them: evidence checkpoint list"
     ),

@@ -8,16 +8,24 @@ from typing import NamedTuple
 import pytest
 import samples
 from descent import (
+    begun,
     continued,
+    end,
+    from_weights,
     heir_launched,
     incomplete,
+    launch,
     like_another,
     of_preferences,
+    plan,
+    publish,
     redone_otherwise,
     resumed_after_heir,
     resumed_incomplete,
     resumed_superseded,
     resumed_without_files,
+    resumption,
+    unloaded,
     unnamed_redo,
     without_files,
 )
@@ -280,6 +288,68 @@ def completed_with_others(world: World, draft: Draft) -> None:
     draft.body["weights"] = samples.weights_left(1)
 
 
+def loaded_late(world: World, draft: Draft) -> None:
+    """Say after an update that the weights were loaded from which the run began."""
+    run = begun(world)
+    parent = publish(world, run)
+    end(world, run)
+    heir = launch(world, from_weights(world, parent))
+    made = DRAFTS["batch.built"](world)
+    batch = world.admit(made)
+    states = {"before": samples.weights(1), "after": samples.weights(2)}
+    body = samples.body("update.acknowledged", **states)
+    world.admit(Draft("update.acknowledged", body, {"run": heir.id, "batch": [batch.id]}))
+    draft.body["mode"] = "weights"
+    draft.refs.update(run=heir.id, checkpoint=parent.id)
+
+
+def begun_again(world: World, draft: Draft) -> None:
+    """Resume an heir from where it began and feed a batch before the parent's checkpoint was loaded again."""
+    run = begun(world)
+    parent = publish(world, run)
+    end(world, run)
+    heir = launch(world, plan(world, parent))
+    end(world, heir)
+    world.admit(resumption(heir, None, from_update=1))
+    draft.body["step"] = 2
+    draft.refs.update(run=heir.id, split=world.chain.state.runs[heir.id].split)
+
+
+def otherwise_written(field: str, *, hosted: bool = False) -> Callable[[World, Draft], None]:
+    """Keep a state's value and write it as a provider's."""
+
+    def spoil(_: World, draft: Draft) -> None:
+        draft.body[field] = {**draft.body[field], "scheme": "provider_policy"}
+        if hosted:
+            draft.body["hosted"] = "a provider"
+
+    return spoil
+
+
+def second_written(world: World, draft: Draft) -> None:
+    """Let the second update begin at the state's value under another scheme."""
+    second_update(world, draft)
+    for field in ("before", "after"):
+        otherwise_written(field)(world, draft)
+
+
+def completed_written(world: World, draft: Draft) -> None:
+    """Bind the right value under another scheme."""
+    whole_budget(world, draft)
+    state = draft.body["weights"]["state"]
+    draft.body["weights"] = {
+        **draft.body["weights"],
+        "state": {**state, "scheme": "provider_policy"},
+    }
+
+
+def sampled_written(world: World, draft: Draft) -> None:
+    """Sample by the newest state's value under another scheme."""
+    world.add("update.acknowledged")
+    draft.body.update(DRAFTS["rollout.group"](world).body)
+    otherwise_written("state")(world, draft)
+
+
 def stale_policy(world: World, draft: Draft) -> None:
     """Sample a group by the weights from before the newest update."""
     world.add("update.acknowledged")
@@ -499,8 +569,11 @@ def approval_of_other_gate(world: World, draft: Draft) -> None:
 
 def hosted(world: World, draft: Draft) -> None:
     """Promote a checkpoint that a provider holds, through every step before."""
-    world.add("update.acknowledged")
-    world.add("checkpoint.published", hosted="a provider")
+    world.add("run.ended")
+    world.add("run.launched")
+    before, after = ({"scheme": "provider_policy", "value": f"policy-{step}"} for step in (0, 1))
+    world.add("update.acknowledged", before=before, after=after)
+    world.add("checkpoint.published", state=after, hosted="a provider")
     world.add("candidate.nominated")
     world.add("gate.decided")
     world.add("promotion.approved")
@@ -732,6 +805,10 @@ REFUSALS = [
         bodied(mode="weights"),
         "CHECKPOINT_OTHER_UPDATE",
     ),
+    Refusal("R7", "scheme", "checkpoint.restored", otherwise_written("state"), "STATE_BROKEN"),
+    Refusal(
+        "R7", "weights once more", "checkpoint.restored", loaded_late, "CHECKPOINT_OTHER_UPDATE"
+    ),
     Refusal("R7", "state", "checkpoint.restored", bodied(state=samples.weights(7)), "STATE_BROKEN"),
     Refusal(
         "R7",
@@ -761,7 +838,18 @@ REFUSALS = [
     ),
     Refusal("R8", "no weights", "run.ended", completed_without("weights"), "COMPLETION_UNBOUND"),
     Refusal("R8", "earlier", "run.ended", completed_by_an_earlier, "COMPLETION_UNBOUND"),
+    Refusal("R8", "scheme", "run.ended", completed_written, "COMPLETION_UNBOUND"),
     Refusal("R8", "other state", "run.ended", completed_with_others, "COMPLETION_UNBOUND"),
+    Refusal("R9", "resumed", "batch.built", unloaded(), "STATE_NOT_RESTORED"),
+    Refusal("R9", "heir", "batch.built", unloaded(launched=True), "STATE_NOT_RESTORED"),
+    Refusal(
+        "R9",
+        "weights",
+        "batch.built",
+        unloaded(launched=True, start="weights"),
+        "STATE_NOT_RESTORED",
+    ),
+    Refusal("R9", "begun again", "batch.built", begun_again, "STATE_NOT_RESTORED"),
     # learning
     Refusal("U1", "rewards", "rollout.group", bodied(rewards=["1.0"]), "GROUP_SIZE"),
     Refusal("U1", "advantages", "rollout.group", bodied(advantages=["1.0"]), "GROUP_SIZE"),
@@ -774,6 +862,7 @@ REFUSALS = [
         refer("split", lambda world: world.add("split.declared", groups=5)),
         "BATCH_OTHER_SPLIT",
     ),
+    Refusal("U1", "scheme", "rollout.group", sampled_written, "STATE_BROKEN"),
     Refusal("U2", "other run", "batch.built", second_run_group, "BATCH_OTHER_RUN"),
     Refusal("U2", "other step", "batch.built", bodied(step=2), "UPDATE_OUT_OF_ORDER"),
     Refusal("U2", "no rows", "batch.built", bodied(rows=[]), "BODY_INVALID"),
@@ -795,6 +884,14 @@ REFUSALS = [
     Refusal("U3", "budget", "update.acknowledged", spent, "BUDGET_EXCEEDED"),
     Refusal("U3", "not continued", "update.acknowledged", not_continued, "UPDATE_NOT_CONTINUED"),
     Refusal("U3", "broken state", "update.acknowledged", broken_state, "STATE_BROKEN"),
+    Refusal("U3", "scheme", "update.acknowledged", second_written, "STATE_BROKEN"),
+    Refusal(
+        "U3",
+        "scheme left",
+        "update.acknowledged",
+        otherwise_written("after"),
+        "STATE_BROKEN",
+    ),
     Refusal("U4", "used", "update.acknowledged", acknowledged_before, "BATCH_ALREADY_ACKNOWLEDGED"),
     Refusal(
         "U4", "other run", "update.acknowledged", second_run_batch, "BATCH_ALREADY_ACKNOWLEDGED"
@@ -817,6 +914,17 @@ REFUSALS = [
     Refusal("U7", "step", "checkpoint.published", bodied(step=2), "CHECKPOINT_OTHER_UPDATE"),
     Refusal(
         "U7", "state", "checkpoint.published", bodied(state=samples.weights(7)), "STATE_BROKEN"
+    ),
+    Refusal("U7", "scheme", "checkpoint.published", otherwise_written("state"), "STATE_BROKEN"),
+    Refusal(
+        "U7",
+        "hosted",
+        "checkpoint.published",
+        otherwise_written("state", hosted=True),
+        "STATE_BROKEN",
+    ),
+    Refusal(
+        "U7", "hosted tensors", "checkpoint.published", bodied(hosted="a provider"), "BODY_INVALID"
     ),
     Refusal("U7", "updates", "checkpoint.published", bodied(spent_updates=2), "COUNTERS_WRONG"),
     Refusal("U7", "datums", "checkpoint.published", bodied(spent_datums=1), "COUNTERS_WRONG"),

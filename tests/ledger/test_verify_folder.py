@@ -52,8 +52,7 @@ def test_grown_ledger_is_verified_on_faith(folder):
         ("run.resumed", "who went on with a run, where, and whether on its plan's hardware"),
         (
             "plan.prepared",
-            "that a plan's settings, library settings, code, libraries, hardware, trained tensors and budget in datums "
-            "were those named",
+            "that a plan's settings, library settings, code, libraries, hardware, trained tensors and budget in datums were those named",
         ),
     ],
 )

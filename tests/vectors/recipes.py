@@ -19,6 +19,7 @@ from descent import (
     incomplete,
     launch,
     like_another,
+    load,
     next_update,
     of_preferences,
     plan,
@@ -28,6 +29,7 @@ from descent import (
     resumed_superseded,
     resumed_without_files,
     step,
+    unloaded,
 )
 from several import begun_by, by_two, other_hardware, ranks
 from world import DRAFTS, Draft, World, clock_at, enrolment, key, sign_entry
@@ -298,6 +300,7 @@ def reconciled() -> Scenario:
         world.admit(Draft("run.reconciled", body, refs))
     resumed = samples.body("run.resumed", from_update=1)
     world.admit(Draft("run.resumed", resumed, {**refs, "checkpoint": checkpoint.id}))
+    load(world, world.by_id[refs["run"]], checkpoint)
     world.add("update.acknowledged")
     comment = "a run open at a restore is unconfirmed, found dead, and goes on from its checkpoint"
     return Scenario(VERIFIED, comment, rows(world))
@@ -875,6 +878,18 @@ INVALID: dict[str, Recipe] = {
         "goes on from a checkpoint that has no file",
         resumed_without_files,
     ),
+    "state-not-restored": spoiled(
+        "STATE_NOT_RESTORED",
+        "batch.built",
+        "resumed from a checkpoint that was not loaded",
+        unloaded(),
+    ),
+    "heir-not-restored": spoiled(
+        "STATE_NOT_RESTORED",
+        "batch.built",
+        "an heir that did not load its checkpoint",
+        unloaded(launched=True),
+    ),
     "heir-twice": spoiled("HEIR_EXISTS", "run.launched", "a second heir", heir_launched),
     "checkpoint-superseded": spoiled(
         "CHECKPOINT_SUPERSEDED", "run.resumed", "from a path that was left", resumed_superseded
@@ -927,6 +942,18 @@ INVALID: dict[str, Recipe] = {
     ),
     "state-broken": spoiled(
         "STATE_BROKEN", "update.acknowledged", "from other weights", from_elsewhere
+    ),
+    "state-other-scheme": spoiled(
+        "STATE_BROKEN",
+        "checkpoint.published",
+        "the update's value as a provider's",
+        put(state={**samples.weights(1), "scheme": "provider_policy"}),
+    ),
+    "hosted-tensors": spoiled(
+        "BODY_INVALID",
+        "checkpoint.published",
+        "tensors that a provider is said to hold",
+        put(hosted="a provider"),
     ),
     "budget": spoiled("BUDGET_EXCEEDED", "update.acknowledged", "three updates of two", overspent),
     "no-gradient": spoiled(
