@@ -666,6 +666,10 @@ CODES: dict[str, Code] = {
         "a plan is not of the study that it names: another seed, split or setting",
         "plan with the study's settings and one of its seeds: evidence show STUDY",
     ),
+    "SEED_DIFFERS": Code(
+        "a plan says that it has another training seed than its settings",
+        "write the settings' seed as the training seed",
+    ),
     "TABLE_MALFORMED": Code(
         "a table of outcomes has a line that is no outcome, or one twice",
         "see the columns: evidence study analyse --help",

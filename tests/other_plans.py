@@ -10,6 +10,8 @@ from ledger.twins import fresh_digest
 def another_plan(ledger: Ledger, plan: Record, **settings: object) -> Record:
     """Append a plan that starts fresh with other settings, its digest derived as the rules demand."""
     body = {**plan.body, "settings": {**plan.body["settings"], **settings}}
+    if "seed" in settings:
+        body["seeds"] = {**plan.body["seeds"], "training": settings["seed"]}
     tree = ledger.get(str(plan.ref("model"))).body["tree"]
     body["settings_digest"] = fresh_digest(
         body["method"], body["settings"], str(plan.ref("split")), tree

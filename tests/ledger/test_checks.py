@@ -643,7 +643,11 @@ def right_share(world: World) -> str:
 
 
 def of_study(
-    seed: int | None = 3, rate: str | None = None, *, split: bool = False
+    seed: int | None = 3,
+    rate: str | None = None,
+    *,
+    split: bool = False,
+    named: int | None = None,
 ) -> Callable[[World, Draft], None]:
     """Make the plan a study's, with a seed, a learning rate or a split of its own."""
 
@@ -652,6 +656,8 @@ def of_study(
         draft.refs["study"] = study.id
         draft.body["seeds"] = {} if seed is None else {"training": seed}
         draft.body["settings"] = {**draft.body["settings"], **study.body["settings"]}
+        if named is not None:
+            draft.body["settings"]["seed"] = named
         if rate is not None:
             draft.body["settings"]["learning_rate"] = rate
         if split:
@@ -660,6 +666,16 @@ def of_study(
                 "leakage.audited", samples.body("leakage.audited"), {"split": draft.refs["split"]}
             )
             draft.refs["audit"] = world.admit(audit).id
+
+    return spoil
+
+
+def seed_beside(named: object, told: int) -> Callable[[World, Draft], None]:
+    """A seed in the settings, and one beside them."""
+
+    def spoil(_: World, draft: Draft) -> None:
+        draft.body["settings"] = {**draft.body["settings"], "seed": named}
+        draft.body["seeds"] = {"training": told}
 
     return spoil
 
@@ -1006,6 +1022,10 @@ REFUSALS = [
     Refusal("S3", "no seed", "plan.prepared", of_study(seed=None), "STUDY_OTHER"),
     Refusal("S3", "other setting", "plan.prepared", of_study(rate="0.5"), "STUDY_OTHER"),
     Refusal("S3", "other split", "plan.prepared", of_study(split=True), "STUDY_OTHER"),
+    Refusal("S4", "of a study", "plan.prepared", of_study(named=4), "SEED_DIFFERS"),
+    Refusal("S4", "of none", "plan.prepared", seed_beside(5, 6), "SEED_DIFFERS"),
+    Refusal("S4", "true for 1", "plan.prepared", seed_beside(True, 1), "SEED_DIFFERS"),
+    Refusal("S4", "as text", "plan.prepared", seed_beside("5", 5), "SEED_DIFFERS"),
     # promotion
     Refusal(
         "G1",
@@ -1099,6 +1119,8 @@ ACCEPTED = [
     ("S1 weak and descriptive", "study.registered", "weak_but_descriptive"),
     ("S2 the baseline's own evaluation", "study.registered", "measured_baseline"),
     ("S3 a plan of the study", "plan.prepared", "of_the_study"),
+    ("S4 a seed in both places", "plan.prepared", "seeded_twice"),
+    ("S4 a seed in the settings only", "plan.prepared", "seeded_once"),
     ("G2 a gate that fails where a line does", "gate.decided", "failed_gate"),
     ("G4 as many reviewers as demanded", "promotion.granted", "two_reviewers"),
     ("G5 the policy in force", "promotion.refused", "policy_in_force"),
@@ -1130,6 +1152,16 @@ def measured_baseline(world, draft):
 def of_the_study(world, draft):
     """One of its seeds, its settings, its split."""
     of_study()(world, draft)
+
+
+def seeded_twice(world, draft):
+    """One of the study's, in the settings too."""
+    of_study(named=3)(world, draft)
+
+
+def seeded_once(_, draft):
+    """No training seed is told."""
+    draft.body["settings"] = {**draft.body["settings"], "seed": 3}
 
 
 def policy_in_force(world, draft):

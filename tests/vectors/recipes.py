@@ -915,6 +915,14 @@ INVALID: dict[str, Recipe] = {
     "completion-unbound": spoiled(
         "COMPLETION_UNBOUND", "run.ended", "a completed run without a checkpoint", completed_unbound
     ),
+    "seed-differs": spoiled(
+        "SEED_DIFFERS",
+        "plan.prepared",
+        "another training seed than the settings'",
+        lambda _, draft: draft.body.update(
+            settings={**draft.body["settings"], "seed": 1}, seeds={"training": 2}
+        ),
+    ),
     # learning, V11
     "group-size": spoiled(
         "GROUP_SIZE", "rollout.group", "one reward for two members", put(rewards=["1.0"])
