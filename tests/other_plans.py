@@ -7,9 +7,16 @@ from ledger.record import Record
 from ledger.twins import fresh_digest
 
 
-def another_plan(ledger: Ledger, plan: Record, **settings: object) -> Record:
+def another_plan(
+    ledger: Ledger, plan: Record, *, budget_updates: int | None = None, **settings: object
+) -> Record:
     """Append a plan that starts fresh with other settings, its digest derived as the rules demand."""
-    body = {**plan.body, "settings": {**plan.body["settings"], **settings}}
+    budget = plan.body["budget_updates"] if budget_updates is None else budget_updates
+    body = {
+        **plan.body,
+        "settings": {**plan.body["settings"], **settings},
+        "budget_updates": budget,
+    }
     if "seed" in settings:
         body["seeds"] = {**plan.body["seeds"], "training": settings["seed"]}
     tree = ledger.get(str(plan.ref("model"))).body["tree"]

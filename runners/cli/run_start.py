@@ -188,8 +188,15 @@ def check_method(plan: Record) -> None:
     """Refuse a plan that this version cannot run.
 
     Raises:
-        UsageError: `BODY_INVALID`.
+        UsageError: `BODY_INVALID`; `ADOPTION_REFUSED`, it is of a script's own trainer.
     """
+    if "trainer" in plan.body["settings"]:
+        raise UsageError(
+            "ADOPTION_REFUSED",
+            "the plan is of a script's own trainer, which runs it",
+            record=plan.id,
+            hint="run the script again: each training is a run of its own; see docs/own-script.md",
+        )
     if plan.body["method"] != "sft":
         raise UsageError("BODY_INVALID", f"this version runs sft plans, not {plan.body['method']}")
 

@@ -12,9 +12,9 @@ from ledger.blobs import JSON, TEXT
 from ledger.digests import open_regular
 from ledger.errors import EvidenceError, UsageError
 from runners.prepare.data import put_lines
-from verifiers.replay.rewards import SHIPPED, findings_rows
+from verifiers.replay.rewards import SHIPPED, findings_rows, shipped_code
 from verifiers.replay.view import MAX_LINE_DEPTH
-from verifiers.rewards import decisions, suite, support
+from verifiers.rewards import suite, support
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -77,10 +77,8 @@ def audit_reward(ledger: Ledger, name: str, pairs: Path = PAIRS) -> Audited:
 
 
 def _shipped() -> _Asked:
-    modules = (support, decisions)
-    code = {module.__name__: Path(str(module.__file__)).read_text("utf-8") for module in modules}
     key = (support.NAME, support.VERSION)
-    return _Asked(*key, SHIPPED[key], canonical.encode(code), JSON)
+    return _Asked(*key, SHIPPED[key], shipped_code(), JSON)
 
 
 def _own(path: Path) -> _Asked:

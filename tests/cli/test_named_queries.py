@@ -314,6 +314,7 @@ def expected(told: Told) -> dict[str, list[dict[str, Any]]]:
         "settings": [
             {"name": "learning_rate", "value": "0.0001"},
             {"name": "lora_dropout", "value": "0.0"},
+            {"name": "name", "value": told.there["plan"].body["settings"]["name"]},
         ],
         "superseded": [
             {

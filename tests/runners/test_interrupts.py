@@ -10,6 +10,14 @@ import pytest
 from runners.interrupts import first_is_a_wish
 
 
+@pytest.fixture(autouse=True)
+def _hang_ups_count():
+    """Whoever runs the tests may have started them with nohup: here a hang-up means what it means in a terminal."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 def sends(*numbers):
     """Signals to this process."""
     for number in numbers:

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from other_plans import another_plan
 from test_forgeries import Forger, is_found_alone, publish
 
 from ledger.blobs import SAFETENSORS
-from ledger.digests import sha256
 from ledger.record import Record
 from verifiers.learning.learner_state import ADAPTER_FILE, CONFIG_FILE
 from verifiers.learning.tensors import file_state_digest
@@ -88,9 +88,7 @@ def _an_adapter_of_another_base(forger: Forger) -> Record:
 
 def _ends_with(forger: Forger, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Record:
     """A second run of one update that completes, what it leaves changed; everything before is honest."""
-    plan = forger.again(
-        forger.get("plan"), settings_digest=sha256(b"a short plan"), budget_updates=1
-    )
+    plan = another_plan(forger.ledger, forger.get("plan"), budget_updates=1, save_steps=7)
     body = {**forger.get("run").body, "seen": forger.ledger.seen().model_dump()}
     run = forger.ledger.append("run.launched", body, {"plan": plan.id})
     there = {"scheduler": False, "sampler": False}

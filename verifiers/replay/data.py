@@ -67,6 +67,10 @@ def split(record: Record, view: View) -> str | None:
         expect("SPLIT_WRONG", "fractions and seed", (body["fractions"], body["seed"]), (None, None))
     derived = _derived(body, rows, view)
     if derived is None:
+        with deriving(
+            "SPLIT_WRONG"
+        ):  # nobody says where the roles come from, but they tear no group all the same
+            splits.split_by_list(rows.rows, body["by"], role_of, needed=("train",))
         return f"that the {body['method']} assignment was made before its results were known"
     expect("SPLIT_WRONG", "assignment", role_of, dict(derived.role_of))
     return None

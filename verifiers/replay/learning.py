@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
+from pathlib import PurePosixPath
 from typing import Any, BinaryIO
 
 from ledger.canonical import loads, parse_real, real
@@ -13,6 +14,7 @@ from ledger.record import Record
 from verifiers.data.hand_out import KINDS_OF_METHOD, hand_out
 from verifiers.data.splits import read_assignment
 from verifiers.learning.learner_state import (
+    ADAPTER_FILE,
     CONFIG_FILE,
     LEARNER_FILE,
     parts_of,
@@ -27,6 +29,9 @@ from verifiers.replay.view import Replay, View, expect
 
 Opener = Callable[[], BinaryIO]
 
+CUT = ("labels_cut", "truncated")
+"""Reasons for which a plan lists a row and trains on what is left of it."""
+PICKLED = frozenset({".bin", ".ckpt", ".joblib", ".pickle", ".pkl", ".pt", ".pth"})
 MAX_CONFIG_BYTES = 1 << 20
 MAX_CONFIG_DEPTH = 16
 
@@ -51,25 +56,43 @@ def batch(record: Record, view: View) -> str | None:
         rows = [str(line["row"]) for line in view.lines(body["rows_blob"])]
     expect("BATCH_ROWS", "datums", body["datums"], len(rows))
     expect("BATCH_ROWS", "digest", body["digest"], batch_digest(rows))
-    left_out = {item["row"] for item in body.get("dropped", [])}
-    expect("BATCH_ROWS", "rows that are read and left out", sorted(left_out & set(rows)), [])
+    dropped = {item["row"] for item in body.get("dropped", [])}
+    expect("BATCH_ROWS", "rows that are read and left out", sorted(dropped & set(rows)), [])
     plan = view.ref(view.ref(record, "run"), "plan")
     kinds = KINDS_OF_METHOD.get(plan.body["method"], ("chat",))
     training = training_rows(split_id, kinds, view)
     strangers = [row for row in rows if row not in training]
     expect("BATCH_ROWS", "rows that are not training rows of the split", strangers, [])
+    left_out = dropped_rows(plan.id, view)
+    read_all_the_same = [row for row in rows if row in left_out]
+    expect("BATCH_ROWS", "rows that the plan leaves out", read_all_the_same, [])
     return "that each batch was fed these rows, in this order, with so many trainable tokens"
 
 
-@lru_cache(maxsize=4)
 def training_rows(split_id: str, kinds: tuple[str, ...], view: View) -> frozenset[str]:
-    """Digests of a split's training rows of some kinds; ids name content, so a cached answer cannot go stale."""
+    """Digests of a split's training rows of some kinds."""
+    return rows_of_role(split_id, "train", kinds, view)
+
+
+@lru_cache(maxsize=8)
+def rows_of_role(split_id: str, role: str, kinds: tuple[str, ...], view: View) -> frozenset[str]:
+    """Digests of a split's rows of a role and some kinds; ids name content, so a cached answer cannot go stale."""
     split = view.get(split_id)
     rows = rows_of_split(split, view)
     role_of = read_assignment(list(view.lines(split.body["assignment"])), rows.digests)
     return frozenset(
-        item.digest for kind in kinds for item in hand_out(rows.rows, role_of, "train", kind)
+        item.digest for kind in kinds for item in hand_out(rows.rows, role_of, role, kind)
     )
+
+
+@lru_cache(maxsize=8)
+def dropped_rows(plan_id: str, view: View) -> frozenset[str]:
+    """Digests of the rows that a plan says it cannot train on."""
+    told = view.get(plan_id).body.get("reading")
+    if told is None or told["listed"] is None:
+        return frozenset()
+    lines = view.lines(told["listed"])
+    return frozenset(str(line["row"]) for line in lines if line["reason"] not in CUT)
 
 
 def checkpoint(record: Record, view: View) -> str | None:
@@ -86,6 +109,8 @@ def checkpoint(record: Record, view: View) -> str | None:
     if body["state"]["scheme"] != "tensors":
         return "what a checkpoint without tensors here is"
     files = _files(record, view)
+    pickled = sorted(path for path in files if PurePosixPath(path).suffix.lower() in PICKLED)
+    expect("CHECKPOINT_WRONG", "files of formats that run code", pickled, [])
     with files[weights_file(files)]() as stream:
         state = file_state_digest(stream)
     plan = _plan(record, view)
@@ -107,6 +132,8 @@ def ended(record: Record, view: View) -> str | None:
         return None
     update, checkpoint = view.ref(record, "last_update"), view.ref(record, "checkpoint")
     expect("COMPLETION_WRONG", "state", bound["state"], update.body["after"])
+    if bound["state"]["scheme"] != "tensors":
+        return "what weights a run elsewhere leaves"
     found = _weights(checkpoint, _plan(record, view), view)
     expect("COMPLETION_WRONG", "parameters", bound["parameters"], found.summary["parameters"])
     differing = check_lines(found, list(view.lines(bound["tensors"])))
@@ -169,10 +196,24 @@ def _weights(checkpoint: Record, plan: Record, view: View) -> Inventory:
 
 
 def _check_base(files: Mapping[str, Opener], plan: Record, view: View) -> None:
-    if CONFIG_FILE not in files:
+    if ADAPTER_FILE not in files:
         return
+    expect("CHECKPOINT_WRONG", CONFIG_FILE, CONFIG_FILE in files, derived=True)
     with files[CONFIG_FILE]() as stream:
-        check_base(stream.read(MAX_CONFIG_BYTES), view.ref(plan, "model"))
+        config = stream.read(MAX_CONFIG_BYTES)
+    check_base(config, view.ref(plan, "model"))
+    _check_adapter(loads(config, MAX_CONFIG_DEPTH), plan.body["settings"])
+
+
+def _check_adapter(config: dict[str, Any], settings: Mapping[str, Any]) -> None:
+    """What makes other weights of the same tensors is what the plan's settings say: scale, rank, places."""
+    for field, name in (("r", "lora_rank"), ("lora_alpha", "lora_alpha")):
+        if name in settings:
+            expect("CHECKPOINT_WRONG", f"{CONFIG_FILE} {field}", config.get(field), settings[name])
+    if "lora_targets" in settings:
+        named, wanted = config.get("target_modules"), settings["lora_targets"]
+        found = sorted(named) if isinstance(named, list) else named
+        expect("CHECKPOINT_WRONG", f"{CONFIG_FILE} target_modules", found, sorted(wanted))
 
 
 def _check_parts(body: dict[str, Any], files: Mapping[str, Opener], processes: int) -> None:

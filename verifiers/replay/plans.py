@@ -7,10 +7,8 @@ from typing import Any
 
 from ledger.record import Record
 from verifiers.data.hand_out import KINDS_OF_METHOD
-from verifiers.replay.learning import training_rows
+from verifiers.replay.learning import CUT, rows_of_role, training_rows
 from verifiers.replay.view import Replay, View, expect
-
-CUT = ("labels_cut", "truncated")
 
 
 def plan(record: Record, view: View) -> str | None:
@@ -21,7 +19,7 @@ def plan(record: Record, view: View) -> str | None:
     """
     told = record.body.get("reading")
     if told is None:
-        return None
+        return "how a plan's rows become tokens, and how many of them it counts"
     model = view.ref(record, "model").body
     expect("PLAN_WRONG", "tokenizer", told["tokenizer"], model["tokenizer"])
     named = record.body["settings"].get("chat_template")
@@ -48,7 +46,19 @@ def _rows(record: Record, told: dict[str, Any], view: View) -> None:
         "truncated": cut,
         "dropped": len(lines) - cut,
     }
+    evaluated = _evaluated(record, view)
+    if evaluated:
+        derived["validation"] = evaluated
     expect("PLAN_WRONG", "rows", rows, derived)
+
+
+def _evaluated(record: Record, view: View) -> int:
+    """How many validation rows the run is evaluated on while it trains."""
+    settings = record.body["settings"]
+    if not settings.get("eval_steps"):
+        return 0
+    held = rows_of_role(str(record.ref("split")), "validation", ("chat",), view)
+    return min(int(settings["eval_rows"]), len(held))
 
 
 REPLAYS: dict[str, Replay] = {"plan.prepared": plan}

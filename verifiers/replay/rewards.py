@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ledger import canonical
+from ledger.digests import sha256
 from verifiers.replay.view import deriving, expect
-from verifiers.rewards import support
+from verifiers.rewards import decisions, support
 from verifiers.rewards.suite import Inversion, inversions, read_pairs
 
 if TYPE_CHECKING:
@@ -15,6 +19,14 @@ if TYPE_CHECKING:
 SHIPPED = {
     (support.NAME, support.VERSION): lambda scenario, reply: support.reward(scenario, reply)[0]
 }
+
+
+@cache
+def shipped_code() -> bytes:
+    """The source of the support reward as an audit keeps it."""
+    modules = (support, decisions)
+    code = {module.__name__: Path(str(module.__file__)).read_text("utf-8") for module in modules}
+    return canonical.encode(code)
 
 
 def findings_rows(found: list[Inversion]) -> list[dict[str, Any]]:
@@ -43,7 +55,7 @@ def reward_audit(record: Record, view: View) -> str | None:
         findings = [] if body["findings"] is None else list(view.lines(body["findings"]))
         expect("REWARD_WRONG", "inversions", body["inversions"], len(findings))
         reward = SHIPPED.get((body["name"], body["reward_version"]))
-        if reward is None:
+        if reward is None or body["code"]["digest"] != sha256(shipped_code()):
             return "what a reward that is not the project's own gives"
         derived = findings_rows(inversions(reward, pairs))
         expect("REWARD_WRONG", "findings", findings, derived)

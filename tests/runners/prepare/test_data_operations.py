@@ -124,7 +124,9 @@ def test_a_split_that_cannot_be_is_refused(person, words, code, message):
             ("data", "audit"), "split.declared", "evidence data split DATASET", id="audit"
         ),
         pytest.param(("run", "launch"), "plan.prepared", "evidence plan sft CONFIG", id="launch"),
-        pytest.param(("run", "stop"), "run.launched", "evidence run launch PLAN", id="stop"),
+        pytest.param(
+            ("run", "stop"), "run.launched or plan.prepared", "evidence run launch PLAN", id="stop"
+        ),
         pytest.param(
             ("promote",), "checkpoint.published", "evidence run launch PLAN", id="promote"
         ),

@@ -44,6 +44,9 @@ class ForkedPassed(Passed):
         seq = self._base.seqs.get(record_id)
         return self._base.records[seq] if seq is not None and seq < self._size else None
 
+    def close(self) -> None:
+        """Nothing is open: the base is other cases' too."""
+
 
 @dataclass(frozen=True)
 class _Saved:
