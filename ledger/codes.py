@@ -304,6 +304,10 @@ CODES: dict[str, Code] = {
         "a checkpoint is not on its run's live path any more",
         "choose a later one: evidence checkpoint list",
     ),
+    "STATE_NOT_RESTORED": Code(
+        "an attempt that begins at a checkpoint fed a batch before it said that it loaded it",
+        "record checkpoint.restored first",
+    ),
     "CHECKPOINT_OTHER_RUN": Code(
         "the checkpoint belongs to another run", "list them: evidence checkpoint list"
     ),
@@ -661,6 +665,10 @@ CODES: dict[str, Code] = {
     "STUDY_OTHER": Code(
         "a plan is not of the study that it names: another seed, split or setting",
         "plan with the study's settings and one of its seeds: evidence show STUDY",
+    ),
+    "SEED_DIFFERS": Code(
+        "a plan says that it has another training seed than its settings",
+        "write the settings' seed as the training seed",
     ),
     "TABLE_MALFORMED": Code(
         "a table of outcomes has a line that is no outcome, or one twice",

@@ -17,6 +17,9 @@ from ledger.records.base import Hex32
 
 HEADS_KEPT = 256
 
+TENSORS = "tensors"
+"""The scheme of a weight state that is a digest over tensors."""
+
 Size = Annotated[str, Field(pattern=r"^[0-9]{1,19}$")]
 """A number of records as the key of a JSON object."""
 
@@ -45,7 +48,8 @@ class RunState:
     `last_state` are its newest update's id and state-after; `pending` maps batch id to batch digest.
 
     After a resumption `superseded` maps the steps still to be redone to the updates that no longer count, and `exact`
-    says that redoing them gives the same states. A run that goes on exactly from another's checkpoint has inherited
+    says that redoing them gives the same states. `unrestored` is true from where an attempt begins at a checkpoint until it has
+    said that it loaded it. `scheme` is how `last_state` is written where that is no digest over tensors. A run that goes on exactly from another's checkpoint has inherited
     that run's live path: `lineage` is the run with which it began, whose budget all share, and which counts in
     `elsewhere` the updates of the others. `heir` is the run that went on from this one's checkpoint. `ranks` is how many
     processes take each step, 0 where one does.
@@ -71,6 +75,19 @@ class RunState:
     elsewhere: int = 0
     heir: str | None = None
     ranks: int = 0
+    unrestored: bool = False
+    scheme: str | None = None
+
+    def state(self) -> dict[str, str] | None:
+        """The newest update's state-after as a record writes it; None where no update is known."""
+        if self.last_state is None:
+            return None
+        return {"scheme": self.scheme or TENSORS, "value": self.last_state}
+
+    def stand_at(self, state: dict[str, str] | None) -> None:
+        """Take a record's state for the newest."""
+        self.last_state = None if state is None else state["value"]
+        self.scheme = None if state is None or state["scheme"] == TENSORS else state["scheme"]
 
     def plain(self) -> dict[str, Any]:
         """The run as an object; fields that came later are left out where they say nothing, so old bytes stay."""
@@ -81,7 +98,9 @@ class RunState:
         }
 
 
-_LATER = frozenset({"superseded", "exact", "lineage", "elsewhere", "heir", "ranks"})
+_LATER = frozenset(
+    {"superseded", "exact", "lineage", "elsewhere", "heir", "ranks", "unrestored", "scheme"}
+)
 
 
 @dataclass

@@ -33,11 +33,32 @@ def go_on(world: World, draft: Draft, parent: Record) -> None:
     draft.refs["audit"] = old.refs["audit"]
 
 
-def launch(world: World, of: Record) -> Record:
-    """Launch a plan."""
+def launch(world: World, of: Record, *, loaded: bool = True) -> Record:
+    """Launch a plan; where it begins at a checkpoint, that is loaded unless told otherwise."""
     seen = world.seen().model_dump()
     body = samples.body("run.launched", seen=seen)
-    return world.admit(Draft("run.launched", body, {"plan": of.id}))
+    run = world.admit(Draft("run.launched", body, {"plan": of.id}))
+    if loaded:
+        load(world, run)
+    return run
+
+
+def load(world: World, run: Record, checkpoint: Record | None = None) -> None:
+    """Say that an attempt loaded its checkpoint, or the parent of its plan where it begins again; nothing where it has none."""
+    of = world.by_id[str(run.ref("plan"))]
+    origin = checkpoint or world.by_id.get(str(of.ref("parent")))
+    if origin is None:
+        return
+    weights = checkpoint is None and of.body["start"] == "weights"
+    body = samples.body(
+        "checkpoint.restored",
+        mode="weights" if weights else "exact",
+        state=origin.body["state"],
+        digests={item["path"]: item["digest"] for item in origin.body["files"]},
+        fork=of.body.get("fork", False),
+    )
+    refs = {"run": run.id, "checkpoint": origin.id}
+    world.admit(Draft("checkpoint.restored", body, refs))
 
 
 def begun(world: World, updates: int = 1) -> Record:
@@ -108,8 +129,10 @@ def resumption(run: Record, checkpoint: Record | None = None, **body: object) ->
 
 
 def resume(world: World, run: Record, checkpoint: Record | None = None, **body: object) -> Record:
-    """Resume a run."""
-    return world.admit(resumption(run, checkpoint, **body))
+    """Resume a run, and load what it goes on from."""
+    made = world.admit(resumption(run, checkpoint, **body))
+    load(world, run, checkpoint)
+    return made
 
 
 # --- what spoils a good draft ---------------------------------------------------------------------
@@ -201,6 +224,50 @@ def resumed_incomplete(world: World, draft: Draft) -> None:
     replace(draft, resumption(run, checkpoint))
 
 
+def resumed_without_files(world: World, draft: Draft) -> None:
+    """Resume from a checkpoint that calls itself whole and has no file."""
+    run = begun(world)
+    checkpoint = publish(world, run, files=[])
+    end(world, run)
+    replace(draft, resumption(run, checkpoint))
+
+
+def unloaded(*, launched: bool = False, start: str = "exact") -> Spoil:
+    """Make the draft the first batch of an attempt that begins at a checkpoint and loaded nothing."""
+
+    def spoil(world: World, draft: Draft) -> None:
+        run = begun(world)
+        checkpoint = publish(world, run)
+        end(world, run)
+        if launched and start == "exact":
+            run = launch(world, plan(world, checkpoint), loaded=False)
+        elif launched:
+            run = launch(world, from_weights(world, checkpoint), loaded=False)
+        else:
+            world.admit(resumption(run, checkpoint))
+        number = world.chain.state.runs[run.id].live + 1
+        draft.body["step"] = number
+        draft.refs.update(run=run.id, split=world.chain.state.runs[run.id].split)
+
+    return spoil
+
+
+def from_weights(world: World, parent: Record) -> Record:
+    """A plan that begins at a checkpoint's weights."""
+    draft = world.draft("plan.prepared")
+    draft.body["start"] = "weights"
+    draft.refs["parent"] = parent.id
+    return world.admit(draft)
+
+
+def without_files(world: World, draft: Draft) -> None:
+    """Go on exactly from a checkpoint that has no file."""
+    run = begun(world)
+    checkpoint = publish(world, run, files=[])
+    end(world, run)
+    go_on(world, draft, checkpoint)
+
+
 def resumed_after_heir(world: World, draft: Draft) -> None:
     """Resume a run from which another went on."""
     run = begun(world)
@@ -253,10 +320,12 @@ __all__ = [
     "begun",
     "continued",
     "end",
+    "from_weights",
     "heir_launched",
     "incomplete",
     "launch",
     "like_another",
+    "load",
     "next_update",
     "of_preferences",
     "plan",
@@ -266,7 +335,10 @@ __all__ = [
     "resumed_after_heir",
     "resumed_incomplete",
     "resumed_superseded",
+    "resumed_without_files",
     "resumption",
     "step",
+    "unloaded",
     "unnamed_redo",
+    "without_files",
 ]

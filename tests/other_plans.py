@@ -17,6 +17,8 @@ def another_plan(
         "settings": {**plan.body["settings"], **settings},
         "budget_updates": budget,
     }
+    if "seed" in settings:
+        body["seeds"] = {**plan.body["seeds"], "training": settings["seed"]}
     tree = ledger.get(str(plan.ref("model"))).body["tree"]
     body["settings_digest"] = fresh_digest(
         body["method"], body["settings"], str(plan.ref("split")), tree

@@ -47,6 +47,8 @@ class StudyWorld:
     role: str = "test"
     seeds: tuple[int, ...] = SEEDS
     second_run: bool = False
+    one_setting: bool = False
+    one_state: bool = False
     eligible: tuple[bool, ...] = (True,)
     world: World = field(default_factory=World)
     checkpoints: list[Record] = field(default_factory=list)
@@ -88,6 +90,9 @@ class StudyWorld:
         plan.refs["study"] = self.study.id
         plan.body["seeds"] = {"training": seed}
         plan.body["settings"] |= self.study.body["settings"]
+        plan.body["settings"]["seed"] = seed
+        if self.one_setting:
+            plan.body["settings"] |= {"name": "one", "seed": None}
         plan.body["code"] = {"evidence-ledger": samples.digest("the package")}
         self.world.admit(plan)
         self.world.add("run.launched")
@@ -95,12 +100,15 @@ class StudyWorld:
     def train(self, seed: int) -> None:
         """One run of the study to its checkpoint, whose bytes are there."""
         self.launch(seed)
-        self.world.add("update.acknowledged")
+        state = samples.weights(1 if self.one_state else 100 + seed)
+        self.world.add("update.acknowledged", after=state)
         data = f"weights of seed {seed}".encode()
         self.world.blobs[sha256(data)] = data
         file = {"path": "adapter.safetensors", "size": len(data), "digest": sha256(data)}
         tree = tree_digest([FileEntry(*file.values())])
-        self.checkpoints.append(self.world.add("checkpoint.published", files=[file], tree=tree))
+        self.checkpoints.append(
+            self.world.add("checkpoint.published", files=[file], tree=tree, state=state)
+        )
         self.world.add("run.ended")
 
     def register(self, role: str) -> Record:

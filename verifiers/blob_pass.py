@@ -25,10 +25,14 @@ UNDERIVED = frozenset(
 
 # Kinds of which only order, states and refs are checked (V10, V11), and what is therefore somebody's word.
 FAITH = {
-    "plan.prepared": "that a plan's settings, code, libraries and hardware were those named",
+    "plan.prepared": (
+        "that a plan's settings, library settings, code, libraries, hardware, trained tensors and budget in datums "
+        "were those named"
+    ),
     "model.registered": "that a model's files, licence and source are those named",
     "source.ingested": "where a source came from, its licence and who reviewed it",
     "run.launched": "who launched a run, and where",
+    "run.resumed": "who went on with a run, where, and whether on its plan's hardware",
     "run.ended": "what a run's end says beyond its counters",
     "update.acknowledged": "that updates computed what they state (re-execution would show it)",
     "checkpoint.restored": "that a state said to be restored was loaded (re-execution would show it)",

@@ -70,7 +70,7 @@ def _restored(state: State, _record: Record, _resolve: Resolve) -> None:
     """Runs open at a restore become unconfirmed: what they did since the backup is lost."""
     for run in state.runs.values():
         if run.status == "running":
-            run.status = "unconfirmed"
+            run.status, run.unrestored = "unconfirmed", False
             run.pending.clear()
 
 
@@ -101,14 +101,15 @@ def _begin(run: RunState, plan: Record, resolve: Resolve) -> None:
     if plan.body["start"] == "weights":
         parent = resolve(str(plan.ref("parent")))
         assert parent is not None  # the plan was admitted with it
-        run.last_state = parent.body["state"]["value"]
+        run.stand_at(parent.body["state"])
+    run.unrestored = plan.body["start"] != "fresh"
 
 
 def _stand(run: RunState, checkpoint: Record | None) -> None:
     run.live = checkpoint.body["spent_updates"] if checkpoint else 0
     run.datums = checkpoint.body["spent_datums"] if checkpoint else 0
     run.last_update = checkpoint.ref("update") if checkpoint else None
-    run.last_state = checkpoint.body["state"]["value"] if checkpoint else None
+    run.stand_at(checkpoint.body["state"] if checkpoint else None)
 
 
 def _inherit(state: State, run_id: str, checkpoint: Record, *, fork: bool) -> None:
@@ -140,6 +141,7 @@ def _resumed(state: State, record: Record, resolve: Resolve) -> None:
     assert plan is not None  # the run was launched with it
     if checkpoint_id is not None:
         _stand(run, resolve(checkpoint_id))
+        run.unrestored = True
     else:
         _begin(run, plan, resolve)
     for _ in range(before - run.live):
@@ -156,15 +158,23 @@ def _ended(state: State, record: Record, _resolve: Resolve) -> None:
         del state.runs[run_id]
         return
     run = state.runs[run_id]
-    run.status, run.ended = "ended", record.id
+    _close(run, record.id)
+
+
+def _close(run: RunState, by: str) -> None:
+    """End an attempt; what it had begun and not finished is left."""
+    run.status, run.ended, run.unrestored = "ended", by, False
     run.pending.clear()
 
 
 def _reconciled(state: State, record: Record, _resolve: Resolve) -> None:
     if record.body["found"] == "dead":
         run = state.runs[str(record.ref("run"))]
-        run.status, run.ended = "ended", record.id
-        run.pending.clear()
+        _close(run, record.id)
+
+
+def _loaded(state: State, record: Record, _resolve: Resolve) -> None:
+    state.runs[str(record.ref("run"))].unrestored = False
 
 
 def _group(state: State, record: Record, _resolve: Resolve) -> None:
@@ -186,7 +196,7 @@ def _update(state: State, record: Record, _resolve: Resolve) -> None:
     _spend_elsewhere(state, run, 1)
     run.superseded.pop(str(record.body["step"]), None)
     run.last_update = record.id
-    run.last_state = record.body["after"]["value"]
+    run.stand_at(record.body["after"])
 
 
 _BY_KIND: dict[str, Callable[[State, Record, Resolve], None]] = {
@@ -201,6 +211,7 @@ _BY_KIND: dict[str, Callable[[State, Record, Resolve], None]] = {
     "run.resumed": _resumed,
     "run.ended": _ended,
     "run.reconciled": _reconciled,
+    "checkpoint.restored": _loaded,
     "rollout.group": _group,
     "batch.built": _batch,
     "update.acknowledged": _update,

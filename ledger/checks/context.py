@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ledger.errors import EvidenceError
 from ledger.merkle import CompactRange
 from ledger.record import Record
 from ledger.records.base import Body
+from ledger.records.learning import WeightState
 from ledger.state import RunState, State
 
 Resolve = Callable[[str], Record | None]
@@ -83,3 +84,31 @@ class Context:
 
 
 Check = Callable[[Context], None]
+
+
+def check_state(
+    context: Context,
+    expected: Mapping[str, str] | None,
+    actual: WeightState | None,
+    field: str,
+    why: str,
+    code: str = "STATE_BROKEN",
+) -> None:
+    """Refuse a weight state that is another one, by its scheme or its value; any will do where none is known.
+
+    Raises:
+        EvidenceError: the code given.
+    """
+    if expected is None or (actual is not None and actual.model_dump() == dict(expected)):
+        return
+    raise context.fail(
+        code,
+        why,
+        field=field,
+        expected=_said(expected),
+        actual="none" if actual is None else _said(actual.model_dump()),
+    )
+
+
+def _said(state: Mapping[str, str]) -> str:
+    return f"{state['scheme']} {state['value']}"

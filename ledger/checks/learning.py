@@ -1,11 +1,11 @@
-"""Rules about groups, batches, updates and checkpoints (docs/spec/rules.md, U1 to U7)."""
+"""Rules about groups, batches, updates and checkpoints (docs/spec/rules.md, U1 to U7, R9)."""
 
 from __future__ import annotations
 
 from typing import cast
 
 from ledger.canonical import parse_real
-from ledger.checks.context import Check, Context
+from ledger.checks.context import Check, Context, check_state
 from ledger.checks.ranks import update_ranks
 from ledger.record import Record
 from ledger.records.learning import (
@@ -29,14 +29,13 @@ def _group(context: Context) -> None:
             expected=str(body.members),
             actual=f"{len(body.rewards)} and {len(body.advantages)}",
         )
-    if run.last_state is not None and body.state.value != run.last_state:
-        raise context.fail(
-            "STATE_BROKEN",
-            "the group was sampled by another policy state than the last acknowledged one",
-            field="body.state",
-            expected=run.last_state,
-            actual=body.state.value,
-        )
+    check_state(
+        context,
+        run.state(),
+        body.state,
+        "body.state",
+        "the group was sampled by another policy state than the last acknowledged one",
+    )
 
 
 def _rejected(context: Context) -> None:
@@ -71,9 +70,36 @@ def _batch(context: Context) -> None:
             expected=str(run.live + 1),
             actual=str(body.step),
         )
-    if not body.rows and body.rows_blob is None and split is not None:
+    _check_rows(context, body, of_rows=split is not None)
+
+
+def _check_rows(context: Context, body: BatchBuilt, *, of_rows: bool) -> None:
+    """Rows stand in one place: two lists would leave it open which of them was fed."""
+    if of_rows and not body.rows and body.rows_blob is None:
         raise context.fail(
             "BODY_INVALID", "the batch names its rows or a blob of them", field="body.rows"
+        )
+    if body.rows and body.rows_blob is not None:
+        raise context.fail(
+            "BODY_INVALID", "the batch names rows beside a blob of them", field="body.rows"
+        )
+    both = sorted(set(body.rows) & {item.row for item in body.dropped})
+    if both:
+        raise context.fail(
+            "BODY_INVALID",
+            f"row {both[0][7:19]} is read and left out",
+            field="body.dropped",
+            actual=both[0],
+        )
+
+
+def _loaded(context: Context) -> None:
+    """R9: an attempt that begins at a checkpoint says that it loaded it before its first batch."""
+    if context.open_run().unrestored:
+        raise context.fail(
+            "STATE_NOT_RESTORED",
+            "the attempt begins at a checkpoint and has not said that it loaded it",
+            field="refs.run",
         )
 
 
@@ -106,13 +132,20 @@ def _update_place(context: Context) -> None:
             expected=str(run.last_update),
             actual=previous.id if previous else "none",
         )
-    if run.last_state is not None and body.before.value != run.last_state:
+    check_state(
+        context,
+        run.state(),
+        body.before,
+        "body.before",
+        "the state before is not the state after the previous update",
+    )
+    if body.before.scheme != body.after.scheme:
         raise context.fail(
             "STATE_BROKEN",
-            "the state before is not the state after the previous update",
-            field="body.before",
-            expected=run.last_state,
-            actual=body.before.value,
+            "a run keeps the scheme of its states",
+            field="body.after.scheme",
+            expected=body.before.scheme,
+            actual=body.after.scheme,
         )
 
 
@@ -210,8 +243,10 @@ def _checkpoint(context: Context) -> None:
 def _check_checkpoint_body(
     context: Context, body: CheckpointPublished, update: Record, run: RunState
 ) -> None:
+    check_state(
+        context, update.body["after"], body.state, "body.state", "the state is not the update's"
+    )
     pairs = (
-        ("STATE_BROKEN", "body.state", update.body["after"]["value"], body.state.value),
         ("CHECKPOINT_OTHER_UPDATE", "body.step", update.body["step"], body.step),
         ("COUNTERS_WRONG", "body.spent_updates", run.live, body.spent_updates),
         ("COUNTERS_WRONG", "body.spent_datums", run.datums, body.spent_datums),
@@ -230,7 +265,7 @@ def _check_checkpoint_body(
 CHECKS: dict[str, tuple[Check, ...]] = {
     "rollout.group": (_group,),
     "rollout.rejected": (_rejected,),
-    "batch.built": (_batch,),
+    "batch.built": (_batch, _loaded),
     "update.acknowledged": (
         _update_place,
         _update_batch,

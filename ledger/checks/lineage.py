@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import cast
 
-from ledger.checks.context import Context
+from ledger.checks.context import Context, check_state
 from ledger.record import Record
 from ledger.records.learning import CheckpointRestored
 from ledger.records.run import PlanPrepared
@@ -75,21 +75,21 @@ def restored(context: Context) -> None:
     if body.mode == "exact":
         stands = checkpoint.ref("update") == run.last_update
     else:
-        stands = plan.body["start"] == "weights" and plan.ref("parent") == checkpoint.id
+        begins = run.last_update is None and plan.body["start"] == "weights"
+        stands = begins and plan.ref("parent") == checkpoint.id
     if not stands:
         raise context.fail(
             "CHECKPOINT_OTHER_UPDATE",
             "the run does not stand at this checkpoint",
             field="refs.checkpoint",
         )
-    if body.state.value != checkpoint.body["state"]["value"]:
-        raise context.fail(
-            "STATE_BROKEN",
-            "the state restored is not the checkpoint's",
-            field="body.state",
-            expected=checkpoint.body["state"]["value"],
-            actual=body.state.value,
-        )
+    check_state(
+        context,
+        checkpoint.body["state"],
+        body.state,
+        "body.state",
+        "the state restored is not the checkpoint's",
+    )
     files = {item["path"]: item["digest"] for item in checkpoint.body["files"]}
     if not body.digests.items() <= files.items():
         raise context.fail(
@@ -119,6 +119,13 @@ def check_complete(context: Context, checkpoint: Record, field: str) -> None:
         raise context.fail(
             "STATE_INCOMPLETE",
             f"checkpoint {checkpoint.id[7:19]} lacks {', '.join(absent)}",
+            field=field,
+        )
+    # a provider keeps its own state; of tensors there is nothing but their files
+    if checkpoint.body["state"]["scheme"] == "tensors" and not checkpoint.body["files"]:
+        raise context.fail(
+            "STATE_INCOMPLETE",
+            f"checkpoint {checkpoint.id[7:19]} has no files to go on from",
             field=field,
         )
 

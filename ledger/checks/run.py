@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from ledger.canonical import parse_real
-from ledger.checks.context import Check, Context
+from ledger.checks.context import Check, Context, check_state
 from ledger.checks.lineage import (
     check_complete,
     check_live,
@@ -254,15 +254,14 @@ def _completed(context: Context) -> None:
         )
     if checkpoint.body.get("hosted") is not None:
         return
-    state = body.weights.state.value if body.weights else "none"
-    if state != run.last_state:
-        raise context.fail(
-            "COMPLETION_UNBOUND",
-            "the weights that a completed run leaves are those of its last update",
-            field="body.weights",
-            expected=str(run.last_state),
-            actual=state,
-        )
+    check_state(
+        context,
+        run.state(),
+        body.weights.state if body.weights else None,
+        "body.weights",
+        "the weights that a completed run leaves are those of its last update",
+        "COMPLETION_UNBOUND",
+    )
 
 
 CHECKS: dict[str, tuple[Check, ...]] = {

@@ -1,4 +1,4 @@
-"""Rules about studies and the plans that name one (docs/spec/rules.md, S1 to S3)."""
+"""Rules about studies and the plans that name one (docs/spec/rules.md, S1 to S4)."""
 
 from __future__ import annotations
 
@@ -83,6 +83,22 @@ def _joined(context: Context) -> None:
                 expected=str(wanted),
                 actual=str(plan["settings"].get(name)),
             )
+
+
+def _one_seed(context: Context) -> None:
+    """S4: a plan's training seed is the seed of its settings, where both are named."""
+    plan = context.record.body
+    named, told = plan["settings"].get("seed"), plan["seeds"].get("training")
+    # a settings' true is equal to 1, and no seed
+    if named is None or told is None or (type(named) is int and named == told):
+        return
+    raise context.fail(
+        "SEED_DIFFERS",
+        "the plan's training seed is not the one that its settings name",
+        field="body.seeds",
+        expected=str(named),
+        actual=str(told),
+    )
 
 
 def stream_clash(seeds: Sequence[int], streams: int) -> str | None:
@@ -203,5 +219,5 @@ def _same(context: Context, field: str, claimed: object, found: object) -> None:
 
 CHECKS: dict[str, tuple[Check, ...]] = {
     "study.registered": (_registered, _measured),
-    "plan.prepared": (_joined,),
+    "plan.prepared": (_joined, _one_seed),
 }

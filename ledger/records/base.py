@@ -99,6 +99,22 @@ class File(Model):
     digest: Digest
 
 
+def _check_tree(files: list[File]) -> list[File]:
+    """Refuse paths that cannot stand in one folder: a path twice, or a file where another's folder is."""
+    paths = {item.path for item in files}
+    if len(paths) < len(files):
+        raise ValueError("a path stands twice")
+    for path in paths:
+        parts = path.split("/")
+        if any("/".join(parts[:depth]) in paths for depth in range(1, len(parts))):
+            raise ValueError("a file lies where another file's folder is")
+    return files
+
+
+Files = Annotated[list[File], Field(max_length=256), AfterValidator(_check_tree)]
+"""The files of one folder."""
+
+
 class Body(Model):
     """The base of every kind's body.
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from ledger.records.base import (
     Blob,
@@ -12,7 +12,7 @@ from ledger.records.base import (
     Count,
     Counts,
     Digest,
-    File,
+    Files,
     Model,
     Name,
     Positive,
@@ -124,13 +124,20 @@ class CheckpointPublished(Body):
     version: ClassVar[int] = 1
 
     step: Positive
-    files: Annotated[list[File], Field(max_length=256)]
+    files: Files
     tree: Digest
     state: WeightState
     completeness: Completeness
     spent_updates: Count
     spent_datums: Count
     hosted: Name | None = None
+
+    @model_validator(mode="after")
+    def _check_hosted(self) -> Self:
+        """Only a state that a provider names may lie with a provider."""
+        if self.hosted is not None and self.state.scheme != "provider_policy":
+            raise ValueError("hosted is said of a provider's state only")
+        return self
 
 
 class CheckpointRestored(Body):

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
-from pydantic import Field
-
-from ledger.records.base import Blob, Body, Count, Digest, File, Name, Slug, Text
+from ledger.records.base import Blob, Body, Count, Digest, Files, Name, Slug, Text
 
 
 class ModelRegistered(Body):
@@ -19,7 +17,7 @@ class ModelRegistered(Body):
     family: Slug
     architecture: Slug
     parameters: Count
-    files: Annotated[list[File], Field(max_length=256)]
+    files: Files
     tree: Digest
     tokenizer: Digest
     chat_template: Digest | None

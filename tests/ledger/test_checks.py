@@ -8,16 +8,26 @@ from typing import NamedTuple
 import pytest
 import samples
 from descent import (
+    begun,
     continued,
+    end,
+    from_weights,
     heir_launched,
     incomplete,
+    launch,
     like_another,
     of_preferences,
+    plan,
+    publish,
     redone_otherwise,
     resumed_after_heir,
     resumed_incomplete,
     resumed_superseded,
+    resumed_without_files,
+    resumption,
+    unloaded,
     unnamed_redo,
+    without_files,
 )
 from several import by_two, other_hardware, ranks_of_one, two_ranks  # noqa: F401 - looked up by name
 from world import DRAFTS, Draft, World, enrolment, key
@@ -278,6 +288,68 @@ def completed_with_others(world: World, draft: Draft) -> None:
     draft.body["weights"] = samples.weights_left(1)
 
 
+def loaded_late(world: World, draft: Draft) -> None:
+    """Say after an update that the weights were loaded from which the run began."""
+    run = begun(world)
+    parent = publish(world, run)
+    end(world, run)
+    heir = launch(world, from_weights(world, parent))
+    made = DRAFTS["batch.built"](world)
+    batch = world.admit(made)
+    states = {"before": samples.weights(1), "after": samples.weights(2)}
+    body = samples.body("update.acknowledged", **states)
+    world.admit(Draft("update.acknowledged", body, {"run": heir.id, "batch": [batch.id]}))
+    draft.body["mode"] = "weights"
+    draft.refs.update(run=heir.id, checkpoint=parent.id)
+
+
+def begun_again(world: World, draft: Draft) -> None:
+    """Resume an heir from where it began and feed a batch before the parent's checkpoint was loaded again."""
+    run = begun(world)
+    parent = publish(world, run)
+    end(world, run)
+    heir = launch(world, plan(world, parent))
+    end(world, heir)
+    world.admit(resumption(heir, None, from_update=1))
+    draft.body["step"] = 2
+    draft.refs.update(run=heir.id, split=world.chain.state.runs[heir.id].split)
+
+
+def otherwise_written(field: str, *, hosted: bool = False) -> Callable[[World, Draft], None]:
+    """Keep a state's value and write it as a provider's."""
+
+    def spoil(_: World, draft: Draft) -> None:
+        draft.body[field] = {**draft.body[field], "scheme": "provider_policy"}
+        if hosted:
+            draft.body["hosted"] = "a provider"
+
+    return spoil
+
+
+def second_written(world: World, draft: Draft) -> None:
+    """Let the second update begin at the state's value under another scheme."""
+    second_update(world, draft)
+    for field in ("before", "after"):
+        otherwise_written(field)(world, draft)
+
+
+def completed_written(world: World, draft: Draft) -> None:
+    """Bind the right value under another scheme."""
+    whole_budget(world, draft)
+    state = draft.body["weights"]["state"]
+    draft.body["weights"] = {
+        **draft.body["weights"],
+        "state": {**state, "scheme": "provider_policy"},
+    }
+
+
+def sampled_written(world: World, draft: Draft) -> None:
+    """Sample by the newest state's value under another scheme."""
+    world.add("update.acknowledged")
+    draft.body.update(DRAFTS["rollout.group"](world).body)
+    otherwise_written("state")(world, draft)
+
+
 def stale_policy(world: World, draft: Draft) -> None:
     """Sample a group by the weights from before the newest update."""
     world.add("update.acknowledged")
@@ -497,8 +569,11 @@ def approval_of_other_gate(world: World, draft: Draft) -> None:
 
 def hosted(world: World, draft: Draft) -> None:
     """Promote a checkpoint that a provider holds, through every step before."""
-    world.add("update.acknowledged")
-    world.add("checkpoint.published", hosted="a provider")
+    world.add("run.ended")
+    world.add("run.launched")
+    before, after = ({"scheme": "provider_policy", "value": f"policy-{step}"} for step in (0, 1))
+    world.add("update.acknowledged", before=before, after=after)
+    world.add("checkpoint.published", state=after, hosted="a provider")
     world.add("candidate.nominated")
     world.add("gate.decided")
     world.add("promotion.approved")
@@ -568,7 +643,11 @@ def right_share(world: World) -> str:
 
 
 def of_study(
-    seed: int | None = 3, rate: str | None = None, *, split: bool = False
+    seed: int | None = 3,
+    rate: str | None = None,
+    *,
+    split: bool = False,
+    named: int | None = None,
 ) -> Callable[[World, Draft], None]:
     """Make the plan a study's, with a seed, a learning rate or a split of its own."""
 
@@ -577,6 +656,8 @@ def of_study(
         draft.refs["study"] = study.id
         draft.body["seeds"] = {} if seed is None else {"training": seed}
         draft.body["settings"] = {**draft.body["settings"], **study.body["settings"]}
+        if named is not None:
+            draft.body["settings"]["seed"] = named
         if rate is not None:
             draft.body["settings"]["learning_rate"] = rate
         if split:
@@ -585,6 +666,16 @@ def of_study(
                 "leakage.audited", samples.body("leakage.audited"), {"split": draft.refs["split"]}
             )
             draft.refs["audit"] = world.admit(audit).id
+
+    return spoil
+
+
+def seed_beside(named: object, told: int) -> Callable[[World, Draft], None]:
+    """A seed in the settings, and one beside them."""
+
+    def spoil(_: World, draft: Draft) -> None:
+        draft.body["settings"] = {**draft.body["settings"], "seed": named}
+        draft.body["seeds"] = {"training": told}
 
     return spoil
 
@@ -698,6 +789,7 @@ REFUSALS = [
     Refusal("P5", "other libraries", "plan.prepared", continued(libraries={}), "PARENT_DIFFERS"),
     Refusal("P5", "other seeds", "plan.prepared", continued(seeds={}), "PARENT_DIFFERS"),
     Refusal("P5", "state not whole", "plan.prepared", incomplete, "STATE_INCOMPLETE"),
+    Refusal("P5", "no files", "plan.prepared", without_files, "STATE_INCOMPLETE"),
     Refusal("P5", "more budget", "plan.prepared", continued(budget_updates=5), "BUDGET_EXCEEDED"),
     Refusal(
         "P5", "no budget left", "plan.prepared", continued(budget_updates=1), "BUDGET_EXCEEDED"
@@ -718,6 +810,7 @@ REFUSALS = [
     Refusal("R2", "other step", "run.resumed", bodied(from_update=1), "UPDATE_OUT_OF_ORDER"),
     Refusal("R2", "superseded", "run.resumed", resumed_superseded, "CHECKPOINT_SUPERSEDED"),
     Refusal("R2", "state not whole", "run.resumed", resumed_incomplete, "STATE_INCOMPLETE"),
+    Refusal("R2", "no files", "run.resumed", resumed_without_files, "STATE_INCOMPLETE"),
     Refusal("R2", "heir went on", "run.resumed", resumed_after_heir, "HEIR_EXISTS"),
     Refusal("R6", "second heir", "run.launched", heir_launched, "HEIR_EXISTS"),
     Refusal("R7", "elsewhere", "checkpoint.restored", not_newest, "CHECKPOINT_OTHER_UPDATE"),
@@ -727,6 +820,10 @@ REFUSALS = [
         "checkpoint.restored",
         bodied(mode="weights"),
         "CHECKPOINT_OTHER_UPDATE",
+    ),
+    Refusal("R7", "scheme", "checkpoint.restored", otherwise_written("state"), "STATE_BROKEN"),
+    Refusal(
+        "R7", "weights once more", "checkpoint.restored", loaded_late, "CHECKPOINT_OTHER_UPDATE"
     ),
     Refusal("R7", "state", "checkpoint.restored", bodied(state=samples.weights(7)), "STATE_BROKEN"),
     Refusal(
@@ -757,7 +854,18 @@ REFUSALS = [
     ),
     Refusal("R8", "no weights", "run.ended", completed_without("weights"), "COMPLETION_UNBOUND"),
     Refusal("R8", "earlier", "run.ended", completed_by_an_earlier, "COMPLETION_UNBOUND"),
+    Refusal("R8", "scheme", "run.ended", completed_written, "COMPLETION_UNBOUND"),
     Refusal("R8", "other state", "run.ended", completed_with_others, "COMPLETION_UNBOUND"),
+    Refusal("R9", "resumed", "batch.built", unloaded(), "STATE_NOT_RESTORED"),
+    Refusal("R9", "heir", "batch.built", unloaded(launched=True), "STATE_NOT_RESTORED"),
+    Refusal(
+        "R9",
+        "weights",
+        "batch.built",
+        unloaded(launched=True, start="weights"),
+        "STATE_NOT_RESTORED",
+    ),
+    Refusal("R9", "begun again", "batch.built", begun_again, "STATE_NOT_RESTORED"),
     # learning
     Refusal("U1", "rewards", "rollout.group", bodied(rewards=["1.0"]), "GROUP_SIZE"),
     Refusal("U1", "advantages", "rollout.group", bodied(advantages=["1.0"]), "GROUP_SIZE"),
@@ -770,13 +878,36 @@ REFUSALS = [
         refer("split", lambda world: world.add("split.declared", groups=5)),
         "BATCH_OTHER_SPLIT",
     ),
+    Refusal("U1", "scheme", "rollout.group", sampled_written, "STATE_BROKEN"),
     Refusal("U2", "other run", "batch.built", second_run_group, "BATCH_OTHER_RUN"),
     Refusal("U2", "other step", "batch.built", bodied(step=2), "UPDATE_OUT_OF_ORDER"),
     Refusal("U2", "no rows", "batch.built", bodied(rows=[]), "BODY_INVALID"),
+    Refusal(
+        "U2",
+        "rows twice",
+        "batch.built",
+        bodied(rows_blob=samples.blob("rows of a batch")),
+        "BODY_INVALID",
+    ),
+    Refusal(
+        "U2",
+        "read and dropped",
+        "batch.built",
+        bodied(dropped=[{"row": samples.digest("row b"), "reason": "too_long"}]),
+        "BODY_INVALID",
+    ),
     Refusal("U3", "other step", "update.acknowledged", bodied(step=2), "UPDATE_OUT_OF_ORDER"),
     Refusal("U3", "budget", "update.acknowledged", spent, "BUDGET_EXCEEDED"),
     Refusal("U3", "not continued", "update.acknowledged", not_continued, "UPDATE_NOT_CONTINUED"),
     Refusal("U3", "broken state", "update.acknowledged", broken_state, "STATE_BROKEN"),
+    Refusal("U3", "scheme", "update.acknowledged", second_written, "STATE_BROKEN"),
+    Refusal(
+        "U3",
+        "scheme left",
+        "update.acknowledged",
+        otherwise_written("after"),
+        "STATE_BROKEN",
+    ),
     Refusal("U4", "used", "update.acknowledged", acknowledged_before, "BATCH_ALREADY_ACKNOWLEDGED"),
     Refusal(
         "U4", "other run", "update.acknowledged", second_run_batch, "BATCH_ALREADY_ACKNOWLEDGED"
@@ -799,6 +930,17 @@ REFUSALS = [
     Refusal("U7", "step", "checkpoint.published", bodied(step=2), "CHECKPOINT_OTHER_UPDATE"),
     Refusal(
         "U7", "state", "checkpoint.published", bodied(state=samples.weights(7)), "STATE_BROKEN"
+    ),
+    Refusal("U7", "scheme", "checkpoint.published", otherwise_written("state"), "STATE_BROKEN"),
+    Refusal(
+        "U7",
+        "hosted",
+        "checkpoint.published",
+        otherwise_written("state", hosted=True),
+        "STATE_BROKEN",
+    ),
+    Refusal(
+        "U7", "hosted tensors", "checkpoint.published", bodied(hosted="a provider"), "BODY_INVALID"
     ),
     Refusal("U7", "updates", "checkpoint.published", bodied(spent_updates=2), "COUNTERS_WRONG"),
     Refusal("U7", "datums", "checkpoint.published", bodied(spent_datums=1), "COUNTERS_WRONG"),
@@ -880,6 +1022,10 @@ REFUSALS = [
     Refusal("S3", "no seed", "plan.prepared", of_study(seed=None), "STUDY_OTHER"),
     Refusal("S3", "other setting", "plan.prepared", of_study(rate="0.5"), "STUDY_OTHER"),
     Refusal("S3", "other split", "plan.prepared", of_study(split=True), "STUDY_OTHER"),
+    Refusal("S4", "of a study", "plan.prepared", of_study(named=4), "SEED_DIFFERS"),
+    Refusal("S4", "of none", "plan.prepared", seed_beside(5, 6), "SEED_DIFFERS"),
+    Refusal("S4", "true for 1", "plan.prepared", seed_beside(True, 1), "SEED_DIFFERS"),
+    Refusal("S4", "as text", "plan.prepared", seed_beside("5", 5), "SEED_DIFFERS"),
     # promotion
     Refusal(
         "G1",
@@ -961,6 +1107,7 @@ ACCEPTED = [
     ("R4 the whole budget", "run.ended", "whole_budget"),
     ("R4 a failure with its code", "run.ended", "named_failure"),
     ("U2 a batch of the run's own groups", "batch.built", "own_groups"),
+    ("U2 a batch whose rows stand in a blob", "batch.built", "rows_apart"),
     ("U3 an update that follows", "update.acknowledged", "following"),
     ("U5 a reinforcement update without gradient", "update.acknowledged", "rl_zero_gradient"),
     ("U6 the superseded update redone", "update.acknowledged", "redo"),
@@ -972,6 +1119,8 @@ ACCEPTED = [
     ("S1 weak and descriptive", "study.registered", "weak_but_descriptive"),
     ("S2 the baseline's own evaluation", "study.registered", "measured_baseline"),
     ("S3 a plan of the study", "plan.prepared", "of_the_study"),
+    ("S4 a seed in both places", "plan.prepared", "seeded_twice"),
+    ("S4 a seed in the settings only", "plan.prepared", "seeded_once"),
     ("G2 a gate that fails where a line does", "gate.decided", "failed_gate"),
     ("G4 as many reviewers as demanded", "promotion.granted", "two_reviewers"),
     ("G5 the policy in force", "promotion.refused", "policy_in_force"),
@@ -1003,6 +1152,16 @@ def measured_baseline(world, draft):
 def of_the_study(world, draft):
     """One of its seeds, its settings, its split."""
     of_study()(world, draft)
+
+
+def seeded_twice(world, draft):
+    """One of the study's, in the settings too."""
+    of_study(named=3)(world, draft)
+
+
+def seeded_once(_, draft):
+    """No training seed is told."""
+    draft.body["settings"] = {**draft.body["settings"], "seed": 3}
 
 
 def policy_in_force(world, draft):
@@ -1056,6 +1215,12 @@ def own_groups(world, draft):
     del draft.refs["split"]
     draft.refs["group"] = [world.add("rollout.group").id]
     draft.body["rows"] = []
+
+
+def rows_apart(_, draft):
+    """A blob of rows, another row dropped."""
+    dropped = [{"row": samples.digest("row c"), "reason": "too_long"}]
+    draft.body.update(rows=[], rows_blob=samples.blob("rows of a batch"), dropped=dropped)
 
 
 def following(world, draft):

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import pytest
 import samples
-from descent import BUDGET, begun, end, launch, next_update, plan, publish, resume, resumption, step
+from descent import (
+    BUDGET,
+    begun,
+    end,
+    launch,
+    load,
+    next_update,
+    plan,
+    publish,
+    resume,
+    resumption,
+    step,
+)
 from world import World
 
 from ledger.errors import EvidenceError
@@ -141,6 +153,50 @@ def test_states_without_lineage_keep_their_bytes():
     state = world.chain.state
     assert State.from_bytes(state.to_bytes()).to_bytes() == state.to_bytes()
     assert State.from_bytes(state.to_bytes()).runs[run.id].superseded.keys() == {"2"}
+
+
+def test_an_attempt_that_begins_at_a_checkpoint_loads_it_once():
+    """Until it has said so a snapshot holds that it has not; afterwards, and once it is over, nothing is left of that."""
+    world = World()
+    run, checkpoint = stopped_at(world, 1, 2)
+    for over in (False, True):
+        world.admit(resumption(run, checkpoint))
+        state = world.chain.state
+        assert b'"unrestored":true' in state.to_bytes()
+        assert State.from_bytes(state.to_bytes()).runs[run.id].unrestored
+        assert code_of(lambda: step(world, run)) == "STATE_NOT_RESTORED"
+        if not over:
+            load(world, run, checkpoint)
+            step(world, run)
+        end(world, run)
+        assert b"unrestored" not in world.chain.state.to_bytes()
+
+
+def test_a_run_begun_again_from_nothing_loads_nothing():
+    """A fresh plan's run that is resumed without a checkpoint has nothing to load."""
+    world = World()
+    run = begun(world)
+    end(world, run)
+    world.admit(resumption(run))
+    assert step(world, run).ref("replays") is not None
+
+
+def test_a_run_may_keep_a_providers_states():
+    """A scheme is kept from the first update on, and stands in a snapshot where it is not the usual one."""
+    world = World()
+    world.add("run.launched")
+    before, after, next_one = (
+        {"scheme": "provider_policy", "value": f"policy-{number}"} for number in range(3)
+    )
+    world.add("update.acknowledged", before=before, after=after)
+    run = world.live_run()[1]
+    assert (run.state(), run.scheme) == (after, "provider_policy")
+    assert State.from_bytes(world.chain.state.to_bytes()) == world.chain.state
+    tensors = {"scheme": "tensors", "value": after["value"]}
+    changed = {"before": tensors, "after": samples.weights(2)}
+    assert code_of(lambda: world.add("update.acknowledged", **changed)) == "STATE_BROKEN"
+    world.add("checkpoint.published", state=after, hosted="a provider", files=[])
+    world.add("update.acknowledged", before=after, after=next_one)
 
 
 def test_a_fork_may_begin_on_a_path_that_was_left():

@@ -204,7 +204,23 @@ BAD_VALUES = [
     ("path with a drive", "model.registered", "c:/x"),
     ("path with a backslash", "model.registered", "a\\b"),
     ("path with a dot", "model.registered", "a/./b"),
+    ("path twice", "model.registered", ["a", "b", "a"]),
+    ("file as another's folder", "model.registered", ["a", "a/b"]),
+    ("file as a folder further up", "checkpoint.published", ["a/b/c/d", "x", "a/b"]),
+    ("path of a checkpoint twice", "checkpoint.published", ["a", "a"]),
 ]
+
+
+def files_at(*paths):
+    """A body's files at these paths."""
+    return {"files": [{"path": path, "size": 1, "digest": samples.digest("x")} for path in paths]}
+
+
+@pytest.mark.parametrize("kind", ["model.registered", "checkpoint.published"])
+def test_files_of_one_folder_may_begin_alike(kind):
+    """Paths that only begin with another's name, and folders that hold several files, are one folder's."""
+    body = samples.body(kind, **files_at("a", "ab/c", "ab/d", "a.b", "b/a"))
+    assert check_body(kind, KINDS[kind].version, body).files[1].path == "ab/c"
 
 
 @pytest.mark.parametrize(
@@ -212,8 +228,8 @@ BAD_VALUES = [
 )
 def test_body_refuses(name, kind, change):
     """A value outside its field's range is refused."""
-    if isinstance(change, str):
-        change = {"files": [{"path": change, "size": 1, "digest": samples.digest("x")}]}
+    if not isinstance(change, dict):
+        change = files_at(*([change] if isinstance(change, str) else change))
     with pytest.raises(EvidenceError) as caught:
         check_body(kind, KINDS[kind].version, samples.body(kind, **change))
     assert caught.value.code == "BODY_INVALID"

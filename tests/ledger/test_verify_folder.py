@@ -46,6 +46,24 @@ def test_grown_ledger_is_verified_on_faith(folder):
     assert (report.records, report.root) == (made.chain.size, made.chain.tree.root().hex())
 
 
+@pytest.mark.parametrize(
+    ("kind", "sentence"),
+    [
+        ("run.resumed", "who went on with a run, where, and whether on its plan's hardware"),
+        (
+            "plan.prepared",
+            "that a plan's settings, library settings, code, libraries, hardware, trained tensors and budget in datums were those named",
+        ),
+    ],
+)
+def test_what_is_somebodys_word_is_said(folder, kind, sentence):
+    """A record of which nothing is derived again leaves one sentence in the report, counted once a record."""
+    made = World()
+    made.add(kind)
+    report = checked(made.write(folder), level="blobs")
+    assert report.on_faith[sentence] == sum(record.kind == kind for record in made.records) == 1
+
+
 def test_pinned_root_is_trusted_and_another_is_not(world, folder):
     """The root key that was pinned is what trust rests on."""
     world.write(folder)

@@ -171,6 +171,16 @@ def _a_batch_named_by_other_rows(forger: Forger) -> Record:
     return forger.ledger.append("batch.built", body, refs)
 
 
+def _a_row_read_and_left_out(forger: Forger) -> Record:
+    honest = forger.ledger.of_kind("batch.built")[0].body
+    apart = forger.blob([{"row": row} for row in honest["rows"]])
+    dropped = [{"row": honest["rows"][0], "reason": "too_long"}]
+    run = forger.opens_a_run()
+    refs: dict[str, str | list[str]] = {"run": run.id, "split": forger.ids["split"]}
+    body = {**honest, "rows": [], "rows_blob": apart, "dropped": dropped}
+    return forger.ledger.append("batch.built", body, refs)
+
+
 def _other_weights_in_a_checkpoint(forger: Forger) -> Record:
     run, update = forger.updates()
     return publish(forger, run, update, forger.get("checkpoint").body["files"])
@@ -348,6 +358,7 @@ FORGERIES: list[tuple[Callable[[Forger], Record], str, str]] = [
     (_a_validation_row_in_a_batch, "BATCH_ROWS", "V18"),
     (_a_case_in_a_batch, "BATCH_ROWS", "V18"),
     (_a_batch_named_by_other_rows, "BATCH_ROWS", "V18"),
+    (_a_row_read_and_left_out, "BATCH_ROWS", "V18"),
     (_other_weights_in_a_checkpoint, "CHECKPOINT_WRONG", "V18"),
     (_a_checkpoint_without_its_adapter, "CHECKPOINT_WRONG", "V18"),
     (_a_flipped_weight_in_a_checkpoint, "CHECKPOINT_WRONG", "V18"),

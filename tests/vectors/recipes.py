@@ -19,6 +19,7 @@ from descent import (
     incomplete,
     launch,
     like_another,
+    load,
     next_update,
     of_preferences,
     plan,
@@ -26,7 +27,9 @@ from descent import (
     redone_otherwise,
     resume,
     resumed_superseded,
+    resumed_without_files,
     step,
+    unloaded,
 )
 from several import begun_by, by_two, other_hardware, ranks
 from world import DRAFTS, Draft, World, clock_at, enrolment, key, sign_entry
@@ -297,6 +300,7 @@ def reconciled() -> Scenario:
         world.admit(Draft("run.reconciled", body, refs))
     resumed = samples.body("run.resumed", from_update=1)
     world.admit(Draft("run.resumed", resumed, {**refs, "checkpoint": checkpoint.id}))
+    load(world, world.by_id[refs["run"]], checkpoint)
     world.add("update.acknowledged")
     comment = "a run open at a restore is unconfirmed, found dead, and goes on from its checkpoint"
     return Scenario(VERIFIED, comment, rows(world))
@@ -648,6 +652,18 @@ INVALID: dict[str, Recipe] = {
     "batch-without-rows": spoiled(
         "BODY_INVALID", "batch.built", "no rows and no blob of rows", put(rows=[])
     ),
+    "batch-with-rows-twice": spoiled(
+        "BODY_INVALID",
+        "batch.built",
+        "rows beside a blob of rows",
+        put(rows_blob=samples.blob("rows of a batch")),
+    ),
+    "checkpoint-path-twice": spoiled(
+        "BODY_INVALID",
+        "checkpoint.published",
+        "a path that stands twice among the files",
+        lambda _, draft: draft.body["files"].append({**draft.body["files"][0], "size": 9}),
+    ),
     "real-not-shortest": spoiled(
         "BODY_INVALID", "policy.declared", "0.050 instead of 0.05", put(alpha="0.050")
     ),
@@ -856,6 +872,24 @@ INVALID: dict[str, Recipe] = {
     "state-incomplete": spoiled(
         "STATE_INCOMPLETE", "plan.prepared", "goes on exactly without the optimizer", incomplete
     ),
+    "state-without-files": spoiled(
+        "STATE_INCOMPLETE",
+        "run.resumed",
+        "goes on from a checkpoint that has no file",
+        resumed_without_files,
+    ),
+    "state-not-restored": spoiled(
+        "STATE_NOT_RESTORED",
+        "batch.built",
+        "resumed from a checkpoint that was not loaded",
+        unloaded(),
+    ),
+    "heir-not-restored": spoiled(
+        "STATE_NOT_RESTORED",
+        "batch.built",
+        "an heir that did not load its checkpoint",
+        unloaded(launched=True),
+    ),
     "heir-twice": spoiled("HEIR_EXISTS", "run.launched", "a second heir", heir_launched),
     "checkpoint-superseded": spoiled(
         "CHECKPOINT_SUPERSEDED", "run.resumed", "from a path that was left", resumed_superseded
@@ -880,6 +914,14 @@ INVALID: dict[str, Recipe] = {
     ),
     "completion-unbound": spoiled(
         "COMPLETION_UNBOUND", "run.ended", "a completed run without a checkpoint", completed_unbound
+    ),
+    "seed-differs": spoiled(
+        "SEED_DIFFERS",
+        "plan.prepared",
+        "another training seed than the settings'",
+        lambda _, draft: draft.body.update(
+            settings={**draft.body["settings"], "seed": 1}, seeds={"training": 2}
+        ),
     ),
     # learning, V11
     "group-size": spoiled(
@@ -908,6 +950,18 @@ INVALID: dict[str, Recipe] = {
     ),
     "state-broken": spoiled(
         "STATE_BROKEN", "update.acknowledged", "from other weights", from_elsewhere
+    ),
+    "state-other-scheme": spoiled(
+        "STATE_BROKEN",
+        "checkpoint.published",
+        "the update's value as a provider's",
+        put(state={**samples.weights(1), "scheme": "provider_policy"}),
+    ),
+    "hosted-tensors": spoiled(
+        "BODY_INVALID",
+        "checkpoint.published",
+        "tensors that a provider is said to hold",
+        put(hosted="a provider"),
     ),
     "budget": spoiled("BUDGET_EXCEEDED", "update.acknowledged", "three updates of two", overspent),
     "no-gradient": spoiled(

@@ -163,6 +163,7 @@ def _seed_evidence(checkpoint: Record, record: Record, view: View) -> list[SeedE
             SeedEvidence(
                 seed=plan.body["seeds"]["training"],
                 checkpoint=checkpoint.body["tree"],
+                state=checkpoint.body["state"]["value"],
                 traced=True,
                 baseline=arm_of(baseline, view).lines,
                 candidate=arm_of(evaluation, view).lines,

@@ -89,11 +89,12 @@ class SeedEvidence:
     """One training seed: what it trained, both arms' outcomes, and what was run again.
 
     `settings` and `metadata` name by digest what both arms must share: `protocol` and `generation`; model, judge,
-    rubric and package. `traced` is whether the checkpoint was re-hashed and leads to its plan and split.
+    rubric and package. `checkpoint` is the digest of its files, `state` that of its weights. `traced` is whether the checkpoint was re-hashed and leads to its plan and split.
     """
 
     seed: int
     checkpoint: str
+    state: str
     traced: bool
     baseline: Sequence[Line]
     candidate: Sequence[Line]

@@ -102,7 +102,8 @@ def _pairing(facts: Facts) -> _Said:
 
 def _identities(facts: Facts) -> _Said:
     seeds = facts.evidence.seeds
-    distinct = len({seed.checkpoint for seed in seeds})
+    # a file beside the weights makes another folder of them, and no other weights
+    distinct = min(len({seed.checkpoint for seed in seeds}), len({seed.state for seed in seeds}))
     traced = sum(seed.traced for seed in seeds)
     fine = bool(seeds) and distinct == traced == len(seeds)
     return f"{distinct} distinct, {traced} traced", f"{len(seeds)} of each", fine

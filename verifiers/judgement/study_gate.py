@@ -1,6 +1,6 @@
 """The gate of a study, from records and blobs: what decides it and what a verifier derives again.
 
-A seed counts where its checkpoint is nominated, its plan names the study, its run is the only one of that seed, its
+A seed counts where its checkpoint is nominated, its plan names the study, its run is the only one of that seed and of those settings, its
 bytes are there, and it was evaluated under a test protocol that a reviewer signed for this nomination.
 """
 
@@ -49,7 +49,7 @@ def gate_of(
     baseline = by_subject.get(str(study.ref("baseline")))
     protocol = view.ref(baseline, "protocol").body if baseline else None
     demanded = limits(policy or DEFAULT_POLICY, study.body, protocol)
-    tried = Counter(_seed(plan) for plan in plans_launched(study, head, view))
+    tried = Counter(item for plan in plans_launched(study, head, view) for item in _try_of(plan))
     seeds = [
         _evidence(
             view.get(name), by_subject[name], baseline, study, nomination, tried, checks, view
@@ -81,7 +81,7 @@ def _evidence(
     baseline: Record,
     study: Record,
     nomination: Record,
-    tried: Counter[int],
+    tried: Counter[int | str],
     checks: Sequence[Record],
     view: View,
 ) -> SeedEvidence:
@@ -89,11 +89,12 @@ def _evidence(
     plan = view.ref(run, "plan")
     protocol = view.ref(evaluation, "protocol")
     reviewed = all(_reviewed(item, nomination, view) for item in (evaluation, baseline))
-    of_study = plan.ref("study") == study.id and tried[_seed(plan)] == 1
+    of_study = plan.ref("study") == study.id and all(tried[item] == 1 for item in _try_of(plan))
     updates, cases, disagreed = _run_again(run, evaluation, checks, view)
     return SeedEvidence(
         seed=_seed(plan),
         checkpoint=checkpoint.body["tree"],
+        state=checkpoint.body["state"]["value"],
         traced=of_study and reviewed and _bytes_are_there(checkpoint, view),
         baseline=arm_of(baseline, view).lines,
         candidate=arm_of(evaluation, view).lines,
@@ -108,6 +109,11 @@ def _evidence(
 def _seed(plan: Record) -> int:
     """A plan's training seed; -1, which no study plans, where it has none."""
     return int(plan.body["seeds"].get("training", -1))
+
+
+def _try_of(plan: Record) -> tuple[int, str]:
+    """What a run of the study may be the only one of: a seed, and settings with all that they rest on."""
+    return _seed(plan), plan.body["settings_digest"]
 
 
 def _subject(evaluation: Record, view: View) -> str:

@@ -52,10 +52,12 @@ def batch(record: Record, view: View) -> str | None:
         return "what a batch of rollout groups reads"
     body = record.body
     rows = body["rows"]
-    if body["rows_blob"] is not None:
+    if body.get("rows_blob") is not None:
         rows = [str(line["row"]) for line in view.lines(body["rows_blob"])]
     expect("BATCH_ROWS", "datums", body["datums"], len(rows))
     expect("BATCH_ROWS", "digest", body["digest"], batch_digest(rows))
+    dropped = {item["row"] for item in body.get("dropped", [])}
+    expect("BATCH_ROWS", "rows that are read and left out", sorted(dropped & set(rows)), [])
     plan = view.ref(view.ref(record, "run"), "plan")
     kinds = KINDS_OF_METHOD.get(plan.body["method"], ("chat",))
     training = training_rows(split_id, kinds, view)

@@ -44,6 +44,7 @@ def seed(number: int, gained: int = 3, **changes) -> SeedEvidence:
     whole = SeedEvidence(
         seed=number,
         checkpoint=f"sha256:{number}",
+        state=f"state {number}",
         traced=True,
         baseline=lines(failing),
         candidate=lines(set()),
