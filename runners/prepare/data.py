@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ledger.blobs import BINARY, JSON_LINES, TEXT
 from ledger.canonical import loads
-from ledger.errors import UsageError
+from ledger.errors import EvidenceError, UsageError
 from runners.prepare import desk_cases, tau2
 from runners.prepare.saved_folder import files_of
 from verifiers.data import secrets, splits
@@ -205,10 +205,12 @@ def keep(ledger: Ledger, path: Path) -> Blob:
 
     Raises:
         UsageError: `INPUT_MISSING`, `TOO_LARGE`.
-        EvidenceError: `UNSAFE_PATH`.
+        EvidenceError: `UNSAFE_PATH`, it is a pipe, a device or a folder.
     """
-    if not path.is_file():
+    if not path.exists():
         raise UsageError("INPUT_MISSING", f"there is no file {path}")
+    if not path.is_file():
+        raise EvidenceError("UNSAFE_PATH", f"{path} is no regular file")
     if path.stat().st_size > MAX_SOURCE_BYTES:
         raise UsageError("TOO_LARGE", f"{path.name} has more than {MAX_SOURCE_BYTES} bytes")
     # the size that a file states is not always where it ends

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from ledger.canonical import loads
 from ledger.digests import FileEntry, digest_file, inventory, open_regular, sha256, tree_digest
 from ledger.errors import EvidenceError
-from verifiers.learning.tensors import read_header
+from runners.prepare.claims import check_claims
+from verifiers.learning.tensors import TensorEntry, read_header
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -29,6 +30,9 @@ TOKENIZER_FILES = (
     "special_tokens_map.json",
     "added_tokens.json",
 )
+PARSED_FILES = frozenset({*TOKENIZER_FILES[1:], "generation_config.json"})
+"""Files that the library parses in Python: one that nests without end would end its process."""
+
 TEMPLATE_FILE = "chat_template.jinja"
 INDEX_SUFFIX = ".index.json"
 ADAPTER_FILE = "adapter_config.json"
@@ -71,11 +75,15 @@ def describe(folder: Path, name: str | None = None) -> ModelFolder:
     """
     files = tuple(checked_files(folder))
     config = _config(folder)
+    tensors = _tensors(folder, files)
+    check_claims(config, tensors)
+    for path in sorted(PARSED_FILES & {file.path for file in files}):
+        _json(folder, path, MAX_INDEX_BYTES)
     return ModelFolder(
         name=name or folder.resolve().name,
         family=str(config["model_type"]),
         architecture=str(config["architectures"][0]),
-        parameters=_parameters(folder, files),
+        parameters=sum(entry.elements for entry in tensors),
         files=files,
         tree=tree_digest(files),
         tokenizer=_tokenizer_digest(files),
@@ -174,8 +182,8 @@ def _config(folder: Path) -> dict[str, Any]:
     raise EvidenceError("MODEL_UNSAFE", "config.json names no library model", field="config.json")
 
 
-def _parameters(folder: Path, files: Iterable[FileEntry]) -> int:
-    total = 0
+def _tensors(folder: Path, files: Iterable[FileEntry]) -> list[TensorEntry]:
+    found: list[TensorEntry] = []
     for file in files:
         if file.path.endswith(".safetensors"):
             with open_regular(folder / file.path) as stream:
@@ -183,8 +191,8 @@ def _parameters(folder: Path, files: Iterable[FileEntry]) -> int:
                 _check_length(
                     file, stream.tell() + max((entry.end for entry in entries), default=0)
                 )
-                total += sum(entry.elements for entry in entries)
-    return total
+                found += entries
+    return found
 
 
 def _check_length(file: FileEntry, described: int) -> None:
@@ -232,6 +240,9 @@ def own_template(folder: Path) -> str | None:
 def _template_digest(folder: Path, files: Iterable[FileEntry]) -> str | None:
     names = {file.path for file in files}
     if TEMPLATE_FILE in names:
+        own_template(
+            folder
+        )  # what cannot be read cannot be rendered: refused before a plan rests on it
         return digest_file(folder / TEMPLATE_FILE)[0]
     if "tokenizer_config.json" in names:
         template = _template_in_config(folder)

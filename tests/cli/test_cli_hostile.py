@@ -152,3 +152,12 @@ def test_rejects_of_several_files_are_shown_with_their_file(made, tmp_path):
     assert called.code == 0
     assert "b.jsonl     2  not_an_object" in called.out
     assert made("verify", "--level", "blobs").code == 0
+
+
+def test_a_pipe_or_a_device_is_no_source(made, tmp_path):
+    """What is there and is no regular file is said to be that; nothing waits for it."""
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/null")):
+        called = made.json("data", "ingest", path, "--licence", "CC0-1.0")
+        assert (called.code, called.error["code"]) == (2, "UNSAFE_PATH")
+        assert "no regular file" in called.error["message"]

@@ -203,3 +203,44 @@ def test_a_changed_folder_is_named(folder, change):
     with pytest.raises(EvidenceError) as caught:
         check_unchanged(folder, registered)
     assert (caught.value.code, caught.value.field) == ("MODEL_FILES_CHANGED", path.name)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("num_hidden_layers", 10**9),
+        ("num_hidden_layers", 1e300),
+        ("hidden_size", 10**9),
+        ("hidden_size", 398),
+        ("intermediate_size", [64, 10**9]),
+        ("vocab_size", 10**12),
+        ("head_dim", 10**7),
+        ("num_attention_heads", 10**7),
+        ("num_local_experts", 10**9),
+    ],
+)
+def test_a_configuration_claims_no_more_than_the_weights_hold(folder, field, value):
+    """Layers without tensors and widths that no tensor has are refused by name, in a part of a model too."""
+    config = json.loads((folder / "config.json").read_text())
+    for claimed in ({**config, field: value}, {**config, "text_config": {**config, field: value}}):
+        (folder / "config.json").write_text(json.dumps(claimed))
+        with pytest.raises(EvidenceError) as refused:
+            describe(folder)
+        assert (refused.value.code, refused.value.field) == ("MODEL_UNSAFE", field)
+
+
+@pytest.mark.parametrize("name", ["tokenizer_config.json", "generation_config.json"])
+def test_a_file_that_nests_without_end_is_refused(folder, name):
+    """It is named when the model is described, also where a template lies beside it."""
+    (folder / name).write_text('{"a":' * 100_000 + "1" + "}" * 100_000)
+    with pytest.raises(EvidenceError) as refused:
+        describe(folder)
+    assert (refused.value.code, refused.value.field) == ("MODEL_UNSAFE", name)
+
+
+def test_a_template_that_is_no_text_is_refused(folder):
+    """A template that is not UTF-8 is named when the model is described."""
+    (folder / "chat_template.jinja").write_bytes(b"\xff\xfe")
+    with pytest.raises(EvidenceError) as refused:
+        describe(folder)
+    assert (refused.value.code, refused.value.field) == ("MODEL_UNSAFE", "chat_template.jinja")
