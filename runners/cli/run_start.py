@@ -48,6 +48,10 @@ def launch(app: App, plan_id: str, wait: bool, log: Path | None) -> None:
         plan = ledger.get(plan_id, "plan.prepared")
         check_method(plan)
         claim, place = launch_of(ledger, plan), ledger.size
+        if claim is not None and log is not None:
+            log.unlink(
+                missing_ok=True
+            )  # another supervisor was first, and nobody waits for these words
         if claim is None and (wait or log):
             claim = _launch_here(app, ledger, plan, log)
             if claim is None:

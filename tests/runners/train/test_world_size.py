@@ -76,11 +76,11 @@ def test_a_launcher_of_another_size_is_refused_before_the_claim(scripted, monkey
     monkeypatch.delenv("WORLD_SIZE")
     launched(person)
     monkeypatch.setenv("WORLD_SIZE", "many")
-    assert person.types("run", "resume", person.ids["run"]).error["code"] == "WORLD_SIZE"
+    assert person.types("run", "resume", person.ids["run"], "--wait").error["code"] == "WORLD_SIZE"
     assert of_run(person, "run.resumed") == []
     monkeypatch.setenv("WORLD_SIZE", "1")
     person.writes("script.json", {})
-    assert person.gets("run", "resume", person.ids["run"])["state"] == "completed"
+    assert person.gets("run", "resume", person.ids["run"], "--wait")["state"] == "completed"
 
 
 @pytest.mark.slow
