@@ -78,6 +78,18 @@ def test_a_reward_that_is_not_there_is_named(made):
     assert made.json("reward", "audit", "suport").error["code"] == "INPUT_MISSING"
 
 
+def test_other_code_under_our_rewards_name_is_on_faith(made):
+    """An audit whose code is not the one that a verifier has is not called derived, whatever its name."""
+    made.json("reward", "audit", "support")
+    (writer,) = [path for path in made.key_files() if "root" not in path.name]
+    with Ledger.open(made.ledger, key=PrivateKey.load(writer)) as ledger:
+        honest = ledger.of_kind("reward.audited")[0].body
+        code = ledger.blobs.put(b"def reward(scenario, reply): return 1.0", "text/plain")
+        ledger.append("reward.audited", {**honest, "code": code.model_dump()}, {})
+    report = made.json("verify", "--level", "blobs").result
+    assert report["on_faith"]["what a reward that is not the project's own gives"] == 1
+
+
 def test_an_audit_that_was_made_up_is_found_out(made):
     """An audit that hides an inversion of our own reward, or counts its pairs wrongly, is wrong at level blobs."""
     made.json("reward", "audit", "support")

@@ -28,11 +28,14 @@ def _honest_bytes(forger: Forger, path: str) -> bytes:
 def _saved_as(
     forger: Forger,
     data: bytes,
-    others: dict[str, bytes] | None = None,
+    others: dict[str, bytes | None] | None = None,
     run: Record | None = None,
     there: dict[str, bool] | None = None,
 ) -> Record:
-    """A run of one update whose acknowledged state is that of these bytes, and whose checkpoint holds them."""
+    """A run of one update whose acknowledged state is that of these bytes, and whose checkpoint holds them.
+
+    Of its other files some have other bytes, some are more than there were, and those without bytes are left out.
+    """
     run = run or forger.opens_a_run()
     batch = forger.batches(run, forger.ledger.of_kind("batch.built")[0].body["rows"])
     honest = forger.ledger.of_kind("update.acknowledged")[0].body
@@ -41,9 +44,11 @@ def _saved_as(
     update = forger.ledger.append("update.acknowledged", {**honest, "after": after}, refs)
     files = [dict(item) for item in forger.get("checkpoint").body["files"]]
     for path, content in {ADAPTER_FILE: data, **(others or {})}.items():
-        blob = forger.ledger.blobs.put(content, SAFETENSORS)
-        named = next(item for item in files if item["path"] == path)
-        named |= {"digest": blob.digest, "size": blob.size}
+        files = [item for item in files if item["path"] != path]
+        if content is not None:
+            blob = forger.ledger.blobs.put(content, SAFETENSORS)
+            files.append({"path": path, "digest": blob.digest, "size": blob.size})
+    files.sort(key=lambda item: item["path"])
     return publish(forger, run, update, files, there)
 
 
@@ -84,6 +89,26 @@ def _an_adapter_of_another_base(forger: Forger) -> Record:
     value = json.loads(_honest_bytes(forger, CONFIG_FILE))
     config = json.dumps({**value, "base_model_name_or_path": "another"}).encode()
     return _saved_as(forger, _honest_bytes(forger, ADAPTER_FILE), {CONFIG_FILE: config})
+
+
+def _an_adapter_of_another_scale(forger: Forger) -> Record:
+    value = json.loads(_honest_bytes(forger, CONFIG_FILE))
+    config = json.dumps({**value, "lora_alpha": 80_000}).encode()
+    return _saved_as(forger, _honest_bytes(forger, ADAPTER_FILE), {CONFIG_FILE: config})
+
+
+def _an_adapter_for_other_places(forger: Forger) -> Record:
+    value = json.loads(_honest_bytes(forger, CONFIG_FILE))
+    config = json.dumps({**value, "target_modules": ["nothing"]}).encode()
+    return _saved_as(forger, _honest_bytes(forger, ADAPTER_FILE), {CONFIG_FILE: config})
+
+
+def _an_adapter_without_its_configuration(forger: Forger) -> Record:
+    return _saved_as(forger, _honest_bytes(forger, ADAPTER_FILE), {CONFIG_FILE: None})
+
+
+def _a_pickle_beside_the_weights(forger: Forger) -> Record:
+    return _saved_as(forger, _honest_bytes(forger, ADAPTER_FILE), {"optimizer.pt": b"pickled"})
 
 
 def _ends_with(forger: Forger, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Record:
@@ -128,6 +153,10 @@ FORGERIES: list[tuple[Callable[[Forger], Record], str]] = [
     (_an_adapter_with_a_layer_too_few, "WEIGHTS_OTHER"),
     (_an_adapter_that_is_not_finite, "WEIGHTS_NOT_FINITE"),
     (_an_adapter_of_another_base, "BASE_OTHER"),
+    (_an_adapter_of_another_scale, "CHECKPOINT_WRONG"),
+    (_an_adapter_for_other_places, "CHECKPOINT_WRONG"),
+    (_an_adapter_without_its_configuration, "CHECKPOINT_WRONG"),
+    (_a_pickle_beside_the_weights, "CHECKPOINT_WRONG"),
     (_weights_left_of_another_norm, "COMPLETION_WRONG"),
     (_weights_left_of_more_numbers, "COMPLETION_WRONG"),
     (_weights_left_with_a_line_too_few, "COMPLETION_WRONG"),
