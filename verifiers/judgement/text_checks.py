@@ -3,6 +3,9 @@
 Everything compares *plain* text: NFKC, casefold, digits of any script as ASCII, white space collapsed. Known
 limits: a figure spelled in words is not seen as a figure, and an assertion is told from a quoted refusal by
 words of negation in the same clause, in English.
+
+The texts are anybody's, and of any length. So each pattern looks at a stretch of like characters from its beginning only,
+and gives nothing of it back (`++`): what a pattern costs grows with the text and not with its square.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ LOOP_TIMES = 3
 # A clause ends at a stop, at a turn of thought, or where a new subject begins: there a negation stops
 # reaching. "I can't, under our policy, offer X" is one clause; "you're not happy, we offer X" is two.
 _CLAUSE = re.compile(
-    r"[.!?;:]+(?=\s|$)|\n+|\s[-\u2014]+\s|\u2014"
+    r"(?<![.!?;:])[.!?;:]++(?=\s|$)|\n+|\s[-\u2014]+\s|\u2014"
     r"|,\s+(?=(?:and|or|so|we|i|you|your|it|this|that|the|an?|our|they|please|no)\b)"
     r"|\band (?=(?:i|we|you)\b)|\b(?:but|however|instead|yet|then)\b"
 )
@@ -34,9 +37,9 @@ _NEGATION = re.compile(
     r"|den(?:y|ies|ied)|rather than|prohibit(?:s|ed)?|forbid(?:s|den)?)\b|n't\b|\bcant\b|\bwont\b"
 )
 _NEGATED_AFTER = re.compile(
-    r"^(?:\W*\w+){0,3}?\W*\b(?:(?:is|are|was|were|will|can|could|would|may|must|does|do|has|have)"
+    r"^(?:\W*+\w++){0,3}?\W*+\b(?:(?:is|are|was|were|will|can|could|would|may|must|does|do|has|have)"
     r"(?:n't\b| not\b| never\b)|isn't\b|cannot\b|can't\b|won't\b)"
-    r"|^(?:\W*\w+){0,2}?\W*\b(?:is|are) (?:prohibited|forbidden|impossible|unavailable|excluded)\b"
+    r"|^(?:\W*+\w++){0,2}?\W*+\b(?:is|are) (?:prohibited|forbidden|impossible|unavailable|excluded)\b"
 )
 # Negated words that grant all the same.
 _FALSE_NEGATION = re.compile(
@@ -53,7 +56,8 @@ _NUMBER = re.compile(r"^\d+(?:\.\d+)?$")
 _PUNCTUATION = str.maketrans(
     dict.fromkeys("\u2018\u2019", "'") | dict.fromkeys("\u2010\u2011\u2012\u2013", "-")
 )
-_ENUMERATION = re.compile(r"^\s*\d{1,2}[.)]\s+", re.MULTILINE)
+# Of a plain text, whose lines begin without white space.
+_ENUMERATION = re.compile(r"^\d{1,2}[.)]\s+", re.MULTILINE)
 
 
 def plain(text: str) -> str:

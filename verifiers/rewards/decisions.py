@@ -56,11 +56,14 @@ _DENIAL = re.compile(
 )
 
 
+# The last branch of both takes a number of another sort whole, so that no part of it is looked at again.
 _MONEY = re.compile(
-    r"(?:[$€£]|\b(?:usd|eur|gbp)) ?(\d[\d,]*(?:\.\d+)?)|(?<![\w.])(\d[\d,]*(?:\.\d+)?) ?(?:[$€£]|(?:dollars?|euros?|pounds?|usd|eur|gbp)\b)"
+    r"(?:[$€£]|\b(?:usd|eur|gbp)) ?(\d[\d,]*(?:\.\d+)?)|(?<![\w.])(\d[\d,]*+(?:\.\d++)?) ?(?:[$€£]|(?:dollars?|euros?|pounds?|usd|eur|gbp)\b)"
+    r"|(?<![\w.])\d[\d,]*+"
 )
 _COUNTED = re.compile(
-    r"#?(?<![\w.])\d[\d,.]*(?:-\d+)? ?(?:%|(?:business |working )?(?:days?|hours?|minutes?|weeks?|months?|years?|items?|pairs?|pieces?)\b)"
+    r"(#?(?<![\w.])\d[\d,.]*+(?:-\d++)? ?(?:%|(?:business |working )?(?:days?|hours?|minutes?|weeks?|months?|years?|items?|pairs?|pieces?)\b))"
+    r"|(?<![\w.])\d[\d,.]*+"
 )
 
 
@@ -101,8 +104,13 @@ def read_decisions(reply: str) -> Decisions:
 def amounts_of(clause: str) -> frozenset[str]:
     """The amounts of a clause: what is marked as money; where nothing is, every number that counts no days or things."""
     text = plain(clause)
-    marked = [first or last for first, last in _MONEY.findall(text)]
-    return frozenset(numbers_of(" ".join(marked) if marked else _COUNTED.sub(" ", text)))
+    marked = [first or last for first, last in _MONEY.findall(text) if first or last]
+    return frozenset(numbers_of(" ".join(marked) if marked else _COUNTED.sub(_uncounted, text)))
+
+
+def _uncounted(found: re.Match[str]) -> str:
+    """Nothing for what counts days or things, any other number as it stands."""
+    return " " if found.group(1) else found.group()
 
 
 def _deciding(reply: str) -> Iterator[str]:
