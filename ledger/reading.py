@@ -1,4 +1,8 @@
-"""Reading a ledger folder: records by place, id, kind and edge; parsed, certified by hash, not verified."""
+"""Reading a ledger folder: records by place, id, kind and edge; parsed, certified by hash, not verified.
+
+Whoever asks by name, kind or edge is about to read the body: `get`, `of_kind` and `referrers` give only records whose
+bodies are as their kinds must be. What shows records of any kind, a stranger's too, asks with `raw`.
+"""
 
 from __future__ import annotations
 
@@ -73,15 +77,17 @@ class Reading:
         for _, _, signature, entry in self.store.rows(start, stop):
             yield records.parse(entry, signature)
 
-    def get(self, name: str, *kinds: str) -> Record:
+    def get(self, name: str, *kinds: str, raw: bool = False) -> Record:
         """The record of a whole id, a prefix of six hex digits or more, or a seq written `@12`.
 
         Args:
             name: which record.
             kinds: the kinds it may have; any where none is given.
+            raw: whatever its body is.
 
         Raises:
             UsageError: `REF_MALFORMED`, `REF_NOT_FOUND`, `REF_AMBIGUOUS`, `REF_KIND`.
+            EvidenceError: `BODY_INVALID` and what else `record.sound` says.
         """
         if name.startswith("@") and name[1:].isdecimal() and name.isascii() and len(name) < 18:
             record = self.at(int(name[1:]))
@@ -104,7 +110,7 @@ class Reading:
                 actual=record.kind,
                 hint=_how_to_get(kinds),
             )
-        return record
+        return record if raw else records.sound(record)
 
     def find(self, record_id: str) -> Record | None:
         """The record of a whole id, certified by its hash, or None."""
@@ -118,15 +124,32 @@ class Reading:
         self._cache.add(record)
         return record
 
-    def of_kind(self, kind: str) -> list[Record]:
-        """Every record of a kind, in order."""
+    def of_kind(self, kind: str, *, raw: bool = False) -> list[Record]:
+        """Every record of a kind, in order; with `raw` whatever their bodies are.
+
+        Raises:
+            EvidenceError: `BODY_INVALID` and what else `record.sound` says.
+        """
         found = (self.at(seq) for seq in self._index.of_kind(kind))
-        return [record for record in found if record is not None and record.kind == kind]
+        return [
+            record if raw else records.sound(record)
+            for record in found
+            if record is not None and record.kind == kind
+        ]
 
     def referrers(
-        self, record_id: str, role: str | None = None, kind: str | None = None
+        self,
+        record_id: str,
+        role: str | None = None,
+        kind: str | None = None,
+        *,
+        raw: bool = False,
     ) -> list[Record]:
-        """Records that name this one, in order, perhaps only under a role or of a kind."""
+        """Records that name this one, in order, perhaps only under a role or of a kind; with `raw` of any body.
+
+        Raises:
+            EvidenceError: `BODY_INVALID` and what else `record.sound` says.
+        """
         seq = self._seq_of(record_id)
         if seq is None:
             return []
@@ -136,7 +159,7 @@ class Reading:
             if record is None or record_id not in record.ref_list(edge_role):
                 continue
             if role in (None, edge_role) and kind in (None, record.kind):
-                found.append(record)
+                found.append(record if raw else records.sound(record))
         return found
 
     def seals(self) -> list[tuple[int, bytes]]:

@@ -226,6 +226,20 @@ def check_body(kind: str, schema: int, body: dict[str, Any]) -> Body:
     return checked
 
 
+def sound(record: Record) -> Record:
+    """The record itself, its body as its kind must be: for whoever is about to read fields of it.
+
+    Raises:
+        EvidenceError: as `check_body`, naming the record.
+    """
+    try:
+        check_body(record.kind, record.schema, record.body)
+    except EvidenceError as error:
+        error.record, error.seq = record.id, record.seq
+        raise
+    return record
+
+
 def envelope_dsse(record: Record) -> dict[str, Any]:
     """The record as a DSSE envelope, without signing anything again."""
     return {

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ledger.canonical import MAX_INTEGER
 from ledger.records import KINDS
 from ledger.records.base import DIGEST_PATTERN, MAX_REFS_PER_ROLE, Body, Envelope
 from ledger.rules import ANY, RULES, Ref, Rule
@@ -119,6 +120,14 @@ def flat_properties(model: type[BaseModel]) -> list[tuple[tuple[str, ...], Schem
     return _leaves(schema, schema.get("$defs", {}), ())
 
 
+_BOUNDS = (
+    ("minimum", "at least"),
+    ("exclusiveMinimum", "above"),
+    ("maximum", "at most"),
+    ("exclusiveMaximum", "below"),
+)
+
+
 def in_words(schema: Schema) -> str:
     """A field's type for a person, e.g. `list of digest` or `real or null`."""
     if "$ref" in schema:
@@ -143,8 +152,12 @@ def _scalar_in_words(schema: Schema) -> str:
     if pattern:
         return pattern
     name = _TYPES.get(schema.get("type", ""), "any")
-    least = schema.get("minimum")
-    return f"{name}, at least {least}" if least is not None else name
+    bounds = [
+        f"{words} {schema[key]}"
+        for key, words in _BOUNDS
+        if schema.get(key, MAX_INTEGER) != MAX_INTEGER  # that bound is every integer's
+    ]
+    return ", ".join([name, *bounds])
 
 
 def _values_in_words(schema: Schema) -> str:

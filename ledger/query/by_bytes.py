@@ -31,7 +31,9 @@ def record_of_folder(ledger: Reading, folder: Path) -> Record:
         raise UsageError("INPUT_MISSING", f"there is no folder {folder}", field="record")
     tree = tree_digest(inventory(folder))
     for kind in KINDS_WITH_A_TREE:
-        found = [record for record in ledger.of_kind(kind) if record.body.get("tree") == tree]
+        found = [
+            record for record in ledger.of_kind(kind, raw=True) if record.body.get("tree") == tree
+        ]
         if found:
             return found[-1]
     raise UsageError(

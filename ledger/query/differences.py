@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ledger.errors import EvidenceError, UsageError
-from ledger.query.live import sound, updates_of
+from ledger.query.live import updates_of
+from ledger.record import sound
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

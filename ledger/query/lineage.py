@@ -153,7 +153,7 @@ def _refs(ledger: Ledger, record: Record) -> Iterator[tuple[Edge, Record]]:
 
 def _referrers(ledger: Ledger, record: Record) -> Iterator[tuple[Edge, Record]]:
     seen: set[str] = set()
-    for other in ledger.referrers(record.id):
+    for other in ledger.referrers(record.id, raw=True):
         if other.id in seen:
             continue
         seen.add(other.id)

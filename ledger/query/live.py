@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ledger.record import check_body
-
 if TYPE_CHECKING:
     from ledger.reading import Reading
     from ledger.record import Record
@@ -27,22 +25,12 @@ def updates_of(ledger: Reading, run: Record) -> Updates:
         EvidenceError: `BODY_INVALID`, a record is not as its kind must be.
     """
     resumed = [
-        (record.seq, int(sound(record).body["from_update"]))
+        (record.seq, int(record.body["from_update"]))
         for record in ledger.referrers(run.id, "run", "run.resumed")
     ]
     found: dict[bool, list[Record]] = {False: [], True: []}
     for record in ledger.referrers(run.id, "run", "update.acknowledged"):
-        step = int(sound(record).body["step"])
+        step = int(record.body["step"])
         left = any(record.seq < seq and step > start for seq, start in resumed)
         found[left].append(record)
     return Updates(tuple(found[False]), tuple(found[True]))
-
-
-def sound(record: Record) -> Record:
-    """The record itself, its body as its kind must be.
-
-    Raises:
-        EvidenceError: `BODY_INVALID`, `KIND_UNKNOWN`, `SCHEMA_UNKNOWN`, `SCHEMA_FUTURE`.
-    """
-    check_body(record.kind, record.schema, record.body)
-    return record

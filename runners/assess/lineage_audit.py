@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from ledger.errors import EvidenceError
 from ledger.query.lineage import walk
-from ledger.query.live import sound, updates_of
+from ledger.query.live import updates_of
+from ledger.record import sound
 from ledger.suspects import find_suspect, windows_in
 from runners.assess.promote import comparisons_of
 from verifiers.blob_pass import FAITH, MALFORMED, UNDERIVED
@@ -98,7 +99,7 @@ def _source(ledger: Ledger, record: Record) -> Item:
         "review": body["review"]["status"],
         "reviewer": body["review"].get("reviewer"),
         "bytes": body["content"]["digest"],
-        "withheld": sound(withheld[-1]).body["why"] if withheld else None,
+        "withheld": withheld[-1].body["why"] if withheld else None,
     }
 
 
@@ -116,7 +117,7 @@ def _leak(ledger: Ledger, record: Record) -> Item:
         "touched": _some(record.body["levels"]),
         "entities": _some(record.body["entities"]),
         "accepted": accepted[-1].id if accepted else None,
-        "why": sound(accepted[-1]).body["why"] if accepted else None,
+        "why": accepted[-1].body["why"] if accepted else None,
     }
 
 
@@ -135,7 +136,7 @@ def _run(ledger: Ledger, run: Record, closure: Closure) -> Item:
         "method": plan.body["method"],
         "start": plan.body["start"],
         "fork": plan.body.get("fork", False),
-        "outcome": sound(ends[-1]).body["outcome"] if ends else None,
+        "outcome": ends[-1].body["outcome"] if ends else None,
         "attempts": 1 + len(ledger.referrers(run.id, "run", "run.resumed")),
         "on_path": sum(item.id in on_path for item in (*updates.live, *updates.superseded)),
         "live": len(updates.live),
@@ -148,11 +149,11 @@ def _test_looks(ledger: Ledger, closure: Closure) -> list[Item]:
     drawn_from = closure.ids("split.declared", "dataset.parsed")
     found = []
     for protocol in ledger.of_kind("protocol.registered"):
-        if sound(protocol).body["role"] != "test":
+        if protocol.body["role"] != "test":
             continue
         related = bool(drawn_from & {protocol.ref("split"), protocol.ref("dataset")})
         found += [
-            _look(protocol, sound(arm), closure.checkpoint)
+            _look(protocol, arm, closure.checkpoint)
             for arm in ledger.referrers(protocol.id, "protocol", "arm.transcribed")
             if related or arm.ref("checkpoint") == closure.checkpoint.id
         ]
@@ -201,7 +202,7 @@ def _missing(ledger: Ledger, checkpoint: Record) -> list[Reason]:
         reasons.append(_reason(error.code, error.message))
     try:
         decision = promotion_of(
-            checkpoint, sound(policies[-1]).body if policies else None, comparisons, tree, view
+            checkpoint, policies[-1].body if policies else None, comparisons, tree, view
         )
     except EvidenceError as error:
         return [*reasons, _reason(error.code, error.message)]

@@ -83,7 +83,7 @@ def show(app: App, record: str, dsse: bool) -> None:
     from ledger.record import envelope_dsse
 
     with app.read_ledger() as ledger:
-        found = ledger.get(record)
+        found = ledger.get(record, raw=True)
         about = [ledger.find(ref) for _, ref in found.all_refs()]
         suspect = Marker(ledger).reason(found)
     if dsse:
@@ -119,7 +119,7 @@ def _pick(
     ledger: Ledger, size: int, kind: str | None, limit: int, *, oldest_first: bool
 ) -> Iterable[Record]:
     if kind is not None:
-        found = ledger.of_kind(kind)
+        found = ledger.of_kind(kind, raw=True)
         return _cut(found if oldest_first else found[::-1], limit)
     if oldest_first:
         return ledger.records(0, limit or None)

@@ -72,7 +72,7 @@ def lineage(app: App, record: str, direction: str, notation: str, full: bool) ->
 def _root(ledger: Ledger, name: str) -> Record:
     """The record of an id or seq, or of a folder by its bytes."""
     if not any(mark in name for mark in (os.sep, os.altsep) if mark) and name not in {".", ".."}:
-        return ledger.get(name)
+        return ledger.get(name, raw=True)
     from ledger.query.by_bytes import record_of_folder
 
     return record_of_folder(ledger, Path(name))

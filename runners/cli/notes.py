@@ -17,7 +17,7 @@ from runners.cli.context import App, pass_app
 def note(app: App, record: str, text: str, tags: tuple[str, ...]) -> None:
     """Record words about a record."""
     with app.open_ledger() as ledger:
-        about = ledger.get(record)
+        about = ledger.get(record, raw=True)
         made = ledger.append(
             "note.added", {"text": text, "tags": list(tags)}, {"about": [about.id]}
         )

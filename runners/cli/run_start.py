@@ -122,7 +122,7 @@ def resume(app: App, run_id: str, checkpoint_id: str | None, wait: bool, log: Pa
 
     with app.open_ledger() as ledger:
         run = ledger.get(run_id, "run.launched")
-        plan = ledger.get(str(run.ref("plan")))
+        plan = ledger.get(str(run.ref("plan")), "plan.prepared")
         check_method(plan)
         checkpoint = ledger.get(checkpoint_id, "checkpoint.published") if checkpoint_id else None
         place = ledger.size
@@ -151,7 +151,7 @@ def _resume_here(
     def work(tell: Tell) -> RunResult:
         return resume_sft(ledger, run, origin, default_shelf(), tell)
 
-    _supervise(app, ledger, ledger.get(str(run.ref("plan"))), log, work)
+    _supervise(app, ledger, ledger.get(str(run.ref("plan")), "plan.prepared"), log, work)
 
 
 def _resume_away(app: App, run: Record, checkpoint: Record | None, place: int) -> str:
@@ -207,7 +207,7 @@ def follow_to_end(app: App, run_id: str, remark: str = "") -> None:
 
     with app.read_ledger() as ledger:
         run = ledger.get(run_id, "run.launched")
-        budget = int(ledger.get(str(run.ref("plan"))).body["budget_updates"])
+        budget = int(ledger.get(str(run.ref("plan")), "plan.prepared").body["budget_updates"])
         with app.progress("training", budget) as bar:
             whole = watched(app, run, follow(ledger, run), _shown(app, bar, budget))
     with (

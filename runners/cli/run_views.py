@@ -112,7 +112,7 @@ def _failure(found: RunStatus) -> LedgerError | None:
     code = "RUN_UNCONFIRMED" if found.state == "unconfirmed" else "RUN_FAILED"
     short = render.short(found.run.id)
     hints = {
-        "RUN_UNCONFIRMED": f"evidence run reconcile {short}",
+        "RUN_UNCONFIRMED": f"see why: evidence run logs {short} --supervisor; then evidence run reconcile {short}",
         "RUN_FAILED": f"see its log: evidence run logs {short}",
     }
     return UsageError(code, found.detail, record=found.run.id, hint=hints[code])

@@ -119,7 +119,7 @@ def _prove(app: App, name: str, out: Path | None) -> None:
     from ledger import notes, proofs, seals
 
     with app.read_ledger() as ledger:
-        record = ledger.get(name)
+        record = ledger.get(name, raw=True)
         note = _newest_seal(ledger, record)
         head = seals.open_seal(note, ledger.origin, _seal_keys(ledger))
         leaves = (bytes.fromhex(item.id[7:]) for item in ledger.records(0, head.size))
@@ -154,7 +154,7 @@ def _check(app: App, path: Path, name: str | None, given: tuple[str, list[bytes]
     origin_keys = given
     if name is not None or given is None:
         with app.read_ledger() as ledger:
-            record = ledger.get(name) if name is not None else None
+            record = ledger.get(name, raw=True) if name is not None else None
             origin_keys = given or (ledger.origin, _seal_keys(ledger))
     assert origin_keys is not None
     if record is None:

@@ -94,7 +94,7 @@ def run_status(ledger: Reading, run: Record) -> RunStatus:
     *unconfirmed*: nobody can say whether it still works. A run that was open when the ledger was restored
     from a backup is *unconfirmed* too. It is *dead* once somebody recorded that it is.
     """
-    plan = ledger.get(str(run.ref("plan")))
+    plan = ledger.get(str(run.ref("plan")), "plan.prepared")
     own = _by_kind(ledger, run)
     attempts = [run, *own["run.resumed"]]
     newest = attempts[-1]
@@ -116,7 +116,7 @@ def run_status(ledger: Reading, run: Record) -> RunStatus:
     on_path = live - (inherited.body["spent_updates"] if inherited else 0)
     published = since.get("checkpoint.published")
     resumed_at = newest.ref("checkpoint")
-    before = ledger.get(str(origin.ref("update"))) if origin else None
+    before = ledger.get(str(origin.ref("update")), "update.acknowledged") if origin else None
     return RunStatus(
         run=run,
         plan=plan,
@@ -124,7 +124,11 @@ def run_status(ledger: Reading, run: Record) -> RunStatus:
         state=state,
         counters=counters,
         budget=plan.body["budget_updates"],
-        checkpoint=published[-1] if published else ledger.get(resumed_at) if resumed_at else None,
+        checkpoint=published[-1]
+        if published
+        else ledger.get(resumed_at, "checkpoint.published")
+        if resumed_at
+        else None,
         update=updates[-1] if updates else before,
         detail=detail,
         attempts=len(attempts),
@@ -148,7 +152,7 @@ def _exact(plan: Record) -> bool:
 def _origin(ledger: Reading, plan: Record, claim: Record) -> Record | None:
     """The checkpoint whose place an attempt took: the one resumed from, or the parent of an exact plan."""
     name = claim.ref("checkpoint") or (plan.ref("parent") if _exact(plan) else None)
-    return None if name is None else ledger.get(name)
+    return None if name is None else ledger.get(name, "checkpoint.published")
 
 
 def _unended(ledger: Reading, newest: Record, reconciled: list[Record]) -> tuple[str, str]:

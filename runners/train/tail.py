@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from ledger.record import sound
 from runners.train.status import claims, living
 
 if TYPE_CHECKING:
@@ -70,6 +71,9 @@ def follow(
         ledger: open for reading.
         run: its launch.
         sleep: waits between two looks.
+
+    Raises:
+        EvidenceError: `BODY_INVALID`, a record of the run is not as its kind must be.
     """
     claim = claims(ledger, run)[-1]
     tail, now = Tail(ledger, claim.seq + 1), ledger.size
@@ -79,8 +83,9 @@ def follow(
         new: list[Record] = []
         over = False
         for record in tail.look():
-            over = record.kind == "ledger.restored" or (_of(record, run) and _is_end(record))
-            if _of(record, run) and record.seq >= now:
+            ours = _of(record, run)
+            over = record.kind == "ledger.restored" or (ours and _is_end(sound(record)))
+            if ours and record.seq >= now:
                 new.append(record)
             if over:
                 break

@@ -215,11 +215,14 @@ def _look_up(base: DiskBase, folder: Path, random: Random) -> None:
 
 def _look_up_one(opened: Ledger, record: Record) -> None:
     found = opened.find(record.id)
-    if found not in (None, record) or opened.get(record.id[7:23]).id[7:23] != record.id[7:23]:
+    if (
+        found not in (None, record)
+        or opened.get(record.id[7:23], raw=True).id[7:23] != record.id[7:23]
+    ):
         raise Escaped(f"asked for record {record.seq}, given another")
-    if any(item.kind != record.kind for item in opened.of_kind(record.kind)):
+    if any(item.kind != record.kind for item in opened.of_kind(record.kind, raw=True)):
         raise Escaped(f"asked for {record.kind}, given others")
-    pointing = opened.referrers(record.id)
+    pointing = opened.referrers(record.id, raw=True)
     if any(record.id not in {ref for _, ref in item.all_refs()} for item in pointing):
         raise Escaped(f"asked for what names record {record.seq}, given others")
 
