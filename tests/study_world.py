@@ -49,6 +49,7 @@ class StudyWorld:
     second_run: bool = False
     one_setting: bool = False
     one_state: bool = False
+    elsewhere: bool = False
     eligible: tuple[bool, ...] = (True,)
     world: World = field(default_factory=World)
     checkpoints: list[Record] = field(default_factory=list)
@@ -101,7 +102,10 @@ class StudyWorld:
         """One run of the study to its checkpoint, whose bytes are there."""
         self.launch(seed)
         state = samples.weights(1 if self.one_state else 100 + seed)
-        self.world.add("update.acknowledged", after=state)
+        before = samples.weights(0)
+        if self.elsewhere:
+            state, before = ({**item, "scheme": "provider_policy"} for item in (state, before))
+        self.world.add("update.acknowledged", before=before, after=state)
         data = f"weights of seed {seed}".encode()
         self.world.blobs[sha256(data)] = data
         file = {"path": "adapter.safetensors", "size": len(data), "digest": sha256(data)}

@@ -12,6 +12,7 @@ from ledger.records.promotion import (
     PromotionApproved,
     PromotionGranted,
 )
+from ledger.state import TENSORS
 from ledger.suspects import find_suspect, windows_of
 
 
@@ -56,7 +57,8 @@ def _granted(context: Context) -> None:
         raise context.fail(
             "NOMINATION_OTHER", "the checkpoint is not the one chosen", field="refs.checkpoint"
         )
-    if checkpoint.body.get("hosted") is not None or body.tree != checkpoint.body["tree"]:
+    elsewhere = checkpoint.body["state"]["scheme"] != TENSORS
+    if elsewhere or body.tree != checkpoint.body["tree"]:
         raise context.fail(
             "PROMOTED_BYTES",
             "the promoted tree is not the checkpoint's, or the checkpoint has no bytes here",

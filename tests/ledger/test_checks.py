@@ -567,13 +567,18 @@ def approval_of_other_gate(world: World, draft: Draft) -> None:
     draft.refs["approval"] = [world.add("promotion.approved").id]
 
 
-def hosted(world: World, draft: Draft) -> None:
+def kept_elsewhere(world: World, draft: Draft) -> None:
+    """Promote a folder of which no tensor was ever compared with a state, through every step before."""
+    hosted(world, draft, None)
+
+
+def hosted(world: World, draft: Draft, by: str | None = "a provider") -> None:
     """Promote a checkpoint that a provider holds, through every step before."""
     world.add("run.ended")
     world.add("run.launched")
     before, after = ({"scheme": "provider_policy", "value": f"policy-{step}"} for step in (0, 1))
     world.add("update.acknowledged", before=before, after=after)
-    world.add("checkpoint.published", state=after, hosted="a provider")
+    world.add("checkpoint.published", state=after, hosted=by)
     world.add("candidate.nominated")
     world.add("gate.decided")
     world.add("promotion.approved")
@@ -1051,6 +1056,7 @@ REFUSALS = [
         "G4", "other bytes", "promotion.granted", bodied(tree=samples.digest("x")), "PROMOTED_BYTES"
     ),
     Refusal("G4", "hosted", "promotion.granted", hosted, "PROMOTED_BYTES"),
+    Refusal("G4", "no tensors", "promotion.granted", kept_elsewhere, "PROMOTED_BYTES"),
     Refusal(
         "G4", "one reviewer twice", "promotion.granted", approved_by_one_twice, "REVIEW_MISSING"
     ),

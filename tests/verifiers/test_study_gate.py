@@ -78,6 +78,7 @@ DODGES = {
         {"seeds", "planned_seeds", "significance"},
     ),
     "one run under six seeds": (lambda: StudyWorld(one_setting=True), None, {"identities"}),
+    "states that no tensor gives": (lambda: StudyWorld(elsewhere=True), None, {"identities"}),
     "one state in six folders": (lambda: StudyWorld(one_state=True), None, {"identities"}),
     "a seed tried twice": (lambda: StudyWorld(second_run=True), None, {"identities"}),
     "tested on validation": (lambda: StudyWorld(role="validation"), None, {"identities"}),

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ledger.floors import DEFAULT_POLICY
+from ledger.state import TENSORS
 from verifiers.judgement.comparison import Arm, derive_comparison
 from verifiers.judgement.evaluation_inputs import judged_replies, planned_cases
 from verifiers.judgement.gate_evidence import Evidence, SeedEvidence, limits
@@ -143,7 +144,7 @@ def promotion_of(
         checkpoint=checkpoint.id,
         study=study,
         gate=gate,
-        tree=None if checkpoint.body.get("hosted") else checkpoint.body["tree"],
+        tree=checkpoint.body["tree"] if checkpoint.body["state"]["scheme"] == TENSORS else None,
         tree_found=tree_found,
     )
     return decide_promotion(floors, evidence)

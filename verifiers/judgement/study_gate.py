@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ledger.digests import FileEntry, tree_digest
 from ledger.floors import DEFAULT_POLICY
+from ledger.state import TENSORS
 from verifiers.judgement.assemble import GATE_SEED, arm_of, judge_qualified, metadata_of
 from verifiers.judgement.gate_evidence import Evidence, SeedEvidence, limits
 from verifiers.judgement.gates import GateReport, decide_gates
@@ -138,7 +139,7 @@ def _settings(evaluation: Record, view: View) -> dict[str, str]:
 
 
 def _bytes_are_there(checkpoint: Record, view: View) -> bool:
-    if checkpoint.body.get("hosted") is not None:
+    if checkpoint.body["state"]["scheme"] != TENSORS:
         return False
     files = [
         FileEntry(item["path"], len(view.blobs.read(item["digest"])), item["digest"])

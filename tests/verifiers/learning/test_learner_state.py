@@ -174,6 +174,9 @@ def test_rows_are_counted_over_epochs():
 def replayed(folder, files, **claim):
     """V18 on a checkpoint with these files, its record claiming everything, and more."""
     world = World()
+    model = world.need("model.registered").body
+    base = {"base_model_name_or_path": model["name"], "revision": model["revision"]}
+    files = {**files, "adapter_config.json": encode(base)}
     state = file_state_digest(io.BytesIO(files["adapter_model.safetensors"]))
     after = {"scheme": "tensors", "value": state}
     world.add("update.acknowledged", after=after)
