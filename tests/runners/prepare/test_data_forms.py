@@ -245,6 +245,17 @@ def test_a_published_split_is_kept_and_derived_again(ledger, tmp_path):
     assert faith.startswith("that the published assignment was made")
 
 
+def test_an_assignment_of_unknown_origin_tears_no_group(ledger, tmp_path):
+    """Where nobody says where the roles come from, rows of one customer have one role all the same."""
+    rows = [{**row, "customer_id": f"c{number // 2}"} for number, row in enumerate(ROWS)]
+    dataset = ingest(ledger, tmp_path / "x.jsonl", lines(*rows))
+    split = assign_split(ledger, dataset, [], "metadata.pool")
+    faith = derive(ledger, again(ledger, split, roles_by=None))
+    assert faith.startswith("that the explicit assignment was made")
+    torn = again(ledger, split, roles_by=None, by=["customer_id"], groups=3)
+    assert refused(ledger, torn) == "SPLIT_WRONG"
+
+
 def test_a_list_of_roles_is_kept_and_derived_again(ledger, tmp_path):
     """An explicit list by line; a field's name that is no file is taken for a field."""
     dataset = ingest(ledger, tmp_path / "x.jsonl", lines(*ROWS))
