@@ -211,7 +211,7 @@ class World:
             draft.body["settings"],
             str(draft.refs.get("split")),
             model.body.get("tree", samples.DERIVED),
-            None if reward is None else reward.body["code"]["digest"],
+            reward.body["code"]["digest"] if reward and "code" in reward.body else None,
         )
         if "parent" in draft.refs:
             made = descended_digest(made, draft.body["start"], str(draft.refs["parent"]))

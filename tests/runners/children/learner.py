@@ -158,7 +158,14 @@ def checkpoint(channel, job, step, shapes, script):
     for name, data in learner_state(shapes, step).items():
         (folder / name).write_bytes(data)
     base = script.get("base", job["model"]["name"])
-    named = {"base_model_name_or_path": base, "revision": job["model"]["revision"]}
+    settings = job["settings"]
+    named = {
+        "base_model_name_or_path": base,
+        "revision": job["model"]["revision"],
+        "r": settings["lora_rank"],
+        "lora_alpha": settings["lora_alpha"],
+        "target_modules": settings["lora_targets"],
+    }
     (folder / "adapter_config.json").write_bytes(encode(named))
     if script.get("saves") == "nothing at the end" and step == job["until"]:
         return

@@ -125,7 +125,10 @@ def test_a_split_that_cannot_be_is_refused(person, words, code, message):
         ),
         pytest.param(("run", "launch"), "plan.prepared", "evidence plan sft CONFIG", id="launch"),
         pytest.param(
-            ("run", "stop"), "run.launched or plan.prepared", "evidence run launch PLAN", id="stop"
+            ("run", "stop"),
+            "run.launched or plan.prepared",
+            "evidence run launch PLAN or evidence plan sft CONFIG",
+            id="stop",
         ),
         pytest.param(
             ("promote",), "checkpoint.published", "evidence run launch PLAN", id="promote"
