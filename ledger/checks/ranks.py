@@ -56,7 +56,12 @@ def update_ranks(context: Context) -> None:
             )
 
 
+def processes_of(plan: dict[str, Any]) -> int:
+    """How many processes each step of a plan takes, by its body; 1 where it names none."""
+    return int(plan["hardware"].get("processes", 1))
+
+
 def several(plan: dict[str, Any]) -> int:
     """How many processes a plan's runs have, as the reducer's state counts them: 0 for one."""
-    processes = int(plan["hardware"].get("processes", 1))
+    processes = processes_of(plan)
     return processes if processes > 1 else 0

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ledger.digests import open_regular
-from ledger.errors import EvidenceError, UsageError
 from runners.prepare.data import SourceNote, keep, record_source
+from runners.prepare.inputs import read_input
 from verifiers.judgement.outcome_table import Table, read_table
 
 if TYPE_CHECKING:
@@ -24,13 +23,7 @@ def read(path: Path) -> Table:
         UsageError: `INPUT_MISSING`.
         EvidenceError: `TABLE_MALFORMED`, `TOO_LARGE`, `UNSAFE_PATH`.
     """
-    try:
-        with open_regular(path) as stream:
-            data = stream.read(MAX_BYTES + 1)
-    except FileNotFoundError:
-        raise UsageError("INPUT_MISSING", f"there is no file {path}", field="TABLE") from None
-    if len(data) > MAX_BYTES:
-        raise EvidenceError("TOO_LARGE", f"{path.name} has more than {MAX_BYTES} bytes")
+    data = read_input(path, "TABLE", MAX_BYTES)
     return read_table(data, as_csv=path.suffix.lower() == ".csv")
 
 

@@ -49,9 +49,8 @@ def launch(app: App, plan_id: str, wait: bool, log: Path | None) -> None:
         check_method(plan)
         claim, place = launch_of(ledger, plan), ledger.size
         if claim is not None and log is not None:
-            log.unlink(
-                missing_ok=True
-            )  # another supervisor was first, and nobody waits for these words
+            # another supervisor was first, and nobody waits for these words
+            log.unlink(missing_ok=True)
         if claim is None and (wait or log):
             claim = _launch_here(app, ledger, plan, log)
             if claim is None:

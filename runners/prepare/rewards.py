@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from ledger import canonical
 from ledger.blobs import JSON, TEXT
-from ledger.digests import open_regular
 from ledger.errors import EvidenceError, UsageError
 from runners.prepare.data import put_lines
+from runners.prepare.inputs import read_input
 from verifiers.replay.rewards import SHIPPED, findings_rows, shipped_code
 from verifiers.replay.view import MAX_LINE_DEPTH
 from verifiers.rewards import suite, support
@@ -82,7 +82,7 @@ def _shipped() -> _Asked:
 
 
 def _own(path: Path) -> _Asked:
-    code = _read(path)
+    code = read_input(path, "reward", MAX_FILE_BYTES)
     spec = importlib.util.spec_from_file_location("reward_under_audit", path)
     if spec is None or spec.loader is None:
         raise UsageError("REWARD_FAILED", f"{path.name} is no Python file", field="reward")
@@ -108,20 +108,9 @@ def _own(path: Path) -> _Asked:
 
 def _rows(path: Path) -> list[dict[str, Any]]:
     rows = []
-    for number, line in enumerate(_read(path).splitlines(), 1):
+    for number, line in enumerate(read_input(path, "reward", MAX_FILE_BYTES).splitlines(), 1):
         value = canonical.loads(line, MAX_LINE_DEPTH)
         if not isinstance(value, dict):
             raise EvidenceError("CASE_BROKEN", f"line {number} of {path.name} is no object")
         rows.append(value)
     return rows
-
-
-def _read(path: Path) -> bytes:
-    try:
-        with open_regular(path) as stream:
-            data: bytes = stream.read(MAX_FILE_BYTES + 1)
-    except FileNotFoundError:
-        raise UsageError("INPUT_MISSING", f"there is no file {path}", field="reward") from None
-    if len(data) > MAX_FILE_BYTES:
-        raise EvidenceError("TOO_LARGE", f"{path.name} is larger than {MAX_FILE_BYTES} bytes")
-    return data

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ledger.checks import ranks
 from ledger.errors import EvidenceError, UsageError
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ VARIABLE = "WORLD_SIZE"
 
 def processes_of(plan: Record) -> int:
     """How many processes each step of a plan takes; 1 where it names none."""
-    return int(plan.body["hardware"].get("processes", 1))
+    return ranks.processes_of(plan.body)
 
 
 def check_surroundings(plan: Record, environment: Mapping[str, str]) -> None:

@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from typing import Any, BinaryIO
 
 from ledger.canonical import loads, parse_real, real
+from ledger.checks.ranks import processes_of
 from ledger.digests import FileEntry, sha256, tree_digest
 from ledger.errors import EvidenceError
 from ledger.record import Record
@@ -58,7 +59,7 @@ def batch(record: Record, view: View) -> str | None:
     expect("BATCH_ROWS", "digest", body["digest"], batch_digest(rows))
     dropped = {item["row"] for item in body.get("dropped", [])}
     expect("BATCH_ROWS", "rows that are read and left out", sorted(dropped & set(rows)), [])
-    plan = view.ref(view.ref(record, "run"), "plan")
+    plan = _plan(record, view)
     kinds = KINDS_OF_METHOD.get(plan.body["method"], ("chat",))
     training = training_rows(split_id, kinds, view)
     strangers = [row for row in rows if row not in training]
@@ -117,7 +118,7 @@ def checkpoint(record: Record, view: View) -> str | None:
     _weights(record, plan, view)
     _check_base(files, plan, view)
     expect("CHECKPOINT_WRONG", "state", body["state"]["value"], state)
-    _check_parts(body, files, plan.body["hardware"].get("processes", 1))
+    _check_parts(body, files, processes_of(plan.body))
     return None if plan.body.get("trained") else "which tensors a run trains"
 
 
