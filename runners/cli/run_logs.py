@@ -39,9 +39,10 @@ if TYPE_CHECKING:
 def logs(app: App, run_id: str, lines: int, follow: bool, supervisor: bool) -> None:
     """Show the end of a run's log.
 
-    The log is what the training process and its libraries wrote; it is bounded, so its beginning may be gone.
+    The log is what the training process and its libraries wrote; it is bounded, so its beginning may be gone. Of a
+    line longer than 1,000 characters the end is shown.
     """
-    from runners.train.logs import LogReader
+    from runners.train.logs import LogReader, shortened
 
     if follow and app.as_json:
         raise click.UsageError("--follow writes lines as they come, --json writes one object")
@@ -54,12 +55,13 @@ def logs(app: App, run_id: str, lines: int, follow: bool, supervisor: bool) -> N
     except FileNotFoundError:
         raise _no_log(found) from None
     whole, _, rest = text.rpartition("\n")
-    shown = [*whole.splitlines(), rest] if rest else whole.splitlines()
-    result = {"run": found.id, "log": str(path), "lines": shown[-lines:]}
+    complete = [shortened(line) for line in whole.splitlines()[-lines:]]
+    shown = [*complete, shortened(rest)][-lines:] if rest else complete
+    result = {"run": found.id, "log": str(path), "lines": shown}
     if not follow:
-        app.emit(result, shown[-lines:])
+        app.emit(result, shown)
         return
-    for line in whole.splitlines()[-lines:]:
+    for line in complete:
         render.write(line)
     _follow_log(app, found, reader, rest, result)
 
@@ -67,6 +69,7 @@ def logs(app: App, run_id: str, lines: int, follow: bool, supervisor: bool) -> N
 def _follow_log(
     app: App, found: Record, reader: LogReader, rest: str, result: dict[str, Any]
 ) -> None:
+    from runners.train.logs import shortened
     from runners.train.tail import follow
 
     pieces = [rest]
@@ -75,7 +78,7 @@ def _follow_log(
         *whole, last = (pieces.pop() + reader.read()).split("\n")
         pieces.append(last)
         for line in whole:
-            render.write(line)
+            render.write(shortened(line))
 
     with app.read_ledger() as ledger:
         finished = run_start.watched(app, found, follow(ledger, found), show)
@@ -84,7 +87,7 @@ def _follow_log(
         app.emit(result, failure=error, exit_code=run_start.INTERRUPTED)
         return
     show([])
-    app.emit(result, pieces if pieces[0] else ())
+    app.emit(result, [shortened(pieces[0])] if pieces[0] else ())
 
 
 def _log_of(app: App, found: Record, *, supervisor: bool) -> Path:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 LOG_BYTES = 8 << 20
 END_BYTES = 1 << 20
+LINE_CHARACTERS = 1000
 OLDER = ".older"
 
 
@@ -81,6 +82,12 @@ def end_of(path: Path) -> str:
         FileNotFoundError: there is none.
     """
     return LogReader(path, END_BYTES).read()
+
+
+def shortened(line: str) -> str:
+    """A line as it is shown: of one that goes on and on the end, where progress and errors stand."""
+    left_out = len(line) - LINE_CHARACTERS
+    return line if left_out <= 0 else f"({left_out} characters before) {line[left_out:]}"
 
 
 class LogReader:

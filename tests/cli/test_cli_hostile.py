@@ -44,6 +44,16 @@ def test_the_end_of_an_endless_log_is_shown(log):
     assert (called.code, called.out) == (0, "last \\x1b[2J\n")
 
 
+@pytest.mark.parametrize("ending", [b"", b"\n"], ids=["half a line", "a whole line"])
+def test_of_a_line_without_end_the_end_is_shown(log, ending):
+    """A line of two megabytes of control characters fills no terminal, and its end, where an error stands, is there."""
+    cli, run, path = log
+    path.write_bytes(bytes(2 << 20) + b"last" + ending)
+    called = cli("run", "logs", run)
+    assert (called.code, called.out.endswith("\\x00last\n")) == (0, True)
+    assert len(called.out) < 5000
+
+
 @pytest.mark.parametrize(
     "text", ["a = " + "[" * 10_000, "a = 0x" + "f" * 6000, "a = " + "9" * 6000]
 )

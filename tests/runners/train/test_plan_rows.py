@@ -12,7 +12,7 @@ import sys
 
 import chat_templates as t
 import pytest
-from small_job import SFT, small_rows
+from small_job import SFT, WORDINGS, small_rows
 
 from ledger.book import Ledger
 from ledger.digests import sha256
@@ -81,6 +81,20 @@ def test_rows_that_are_cut_stand_in_a_blob_and_in_the_answer(person):
     assert body["reading"]["reasons"] == answer.result["reasons"]
     ids = {row["id"] for row in small_rows()}
     assert {line["id"] for line in lines} <= ids
+    assert person.verify().result["verdict"] == "verified"
+
+
+def test_texts_beside_the_dialogues_are_not_counted(person):
+    """A supervised plan reads dialogues alone, and verify counts what was read: texts in the same split change nothing."""
+    alone = plan_of(person, person.plans(seed=23)).body["rows"]
+    texts = [{"text": f"{WORDINGS[n]}.", "customer_id": f"customer-{n}"} for n in range(10)]
+    person.ingests([*small_rows(), *texts])
+    person.splits()
+    person.gets("data", "audit", person.ids["split"])
+    both = plan_of(person, person.plans(seed=23)).body["rows"]
+    assert both == alone
+    with Ledger.read(person.ledger) as ledger:
+        assert ledger.get(person.ids["split"]).body["counts"]["train"] > alone["input"]
     assert person.verify().result["verdict"] == "verified"
 
 
