@@ -21,7 +21,7 @@ from runners.train.expansion import expand_body
 from runners.train.templates import template_named
 from runners.train.validation import ROLE, validation_rows
 from runners.train.world_size import crowded
-from verifiers.data.hand_out import HandedOut, hand_out
+from verifiers.data.hand_out import SUPERVISED_KIND, HandedOut, hand_out
 from verifiers.data.identity import rows_bytes
 
 if TYPE_CHECKING:
@@ -214,7 +214,7 @@ def training_rows(ledger: Ledger, split: Record) -> list[HandedOut]:
     Raises:
         EvidenceError: `HELD_OUT_ROW`.
     """
-    return hand_out(split_rows(ledger, split), roles_of(ledger, split), "train", "chat")
+    return hand_out(split_rows(ledger, split), roles_of(ledger, split), "train", SUPERVISED_KIND)
 
 
 def write_rows(path: Path, rows: list[HandedOut]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ledger.errors import EvidenceError, UsageError
 from runners.prepare.data import roles_of, split_rows
-from verifiers.data.hand_out import HandedOut, hand_out
+from verifiers.data.hand_out import SUPERVISED_KIND, HandedOut, hand_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -31,7 +31,7 @@ def validation_rows(ledger: Ledger, split: Record, settings: SftSettings) -> lis
     """
     if not settings.eval_steps:
         return []
-    rows = hand_out(split_rows(ledger, split), roles_of(ledger, split), ROLE, "chat")
+    rows = hand_out(split_rows(ledger, split), roles_of(ledger, split), ROLE, SUPERVISED_KIND)
     if not rows:
         raise UsageError(
             "ROW_UNTRAINABLE",

@@ -22,6 +22,8 @@ KINDS_OF_METHOD = {
     "kto": ("feedback",),
 }
 """What kinds of rows the batches of a run may read, by the method of its plan."""
+SUPERVISED_KIND = "chat"
+"""What a plan that we run ourselves reads of its split; an own script may read texts too."""
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,9 @@ from collections import Counter
 from typing import Any
 
 from ledger.record import Record
+from verifiers.data.hand_out import SUPERVISED_KIND
 from verifiers.replay.learning import CUT, rows_of_role, training_rows
 from verifiers.replay.view import Replay, View, expect
-
-KINDS = ("chat",)
-"""What a supervised plan reads of its split; the rows of an own script stand in its own record, without `reading`."""
 
 
 def plan(record: Record, view: View) -> str | None:
@@ -34,7 +32,8 @@ def plan(record: Record, view: View) -> str | None:
 def _rows(record: Record, told: dict[str, Any], view: View) -> None:
     """Counts and list agree with each other and with the training rows of the split."""
     lines = [] if told["listed"] is None else list(view.lines(told["listed"]))
-    rows, training = record.body["rows"], training_rows(str(record.ref("split")), KINDS, view)
+    rows = record.body["rows"]
+    training = training_rows(str(record.ref("split")), (SUPERVISED_KIND,), view)
     listed = [str(line["row"]) for line in lines]
     reasons = Counter(str(line["reason"]) for line in lines)
     cut = sum(reasons[name] for name in CUT)
@@ -58,7 +57,7 @@ def _evaluated(record: Record, view: View) -> int:
     settings = record.body["settings"]
     if not settings.get("eval_steps"):
         return 0
-    held = rows_of_role(str(record.ref("split")), "validation", KINDS, view)
+    held = rows_of_role(str(record.ref("split")), "validation", (SUPERVISED_KIND,), view)
     return min(int(settings["eval_rows"]), len(held))
 
 
