@@ -39,6 +39,14 @@ def owner(scene: Scene, random: Random) -> str:
     expect(mark_bytes(story), before, "the file after a refused restore")
     if due:
         return f"{due}, not restored: {refusal}"
+    if cut:
+        expect(
+            story.case.note(story.place, story.state),
+            "TAIL_CUT",
+            "a writer under a seal beyond the end",
+        )
+        expect(mark_bytes(story), before, "the file after that refusal")
+        return "no mark beyond it, a seal tells: TAIL_CUT"
     _goes_on(scene)
     return "no alarm"
 
