@@ -328,7 +328,7 @@ class Appending(Reading):
 
     def _load_chain(self, known: int) -> Chain:
         """Start from the newest whole snapshot among the records known good, else from the beginning."""
-        for seq in reversed(self._index.of_kind(SNAPSHOT)):
+        for seq in reversed(self._look_up(lambda index: index.of_kind(SNAPSHOT))):
             chain = self._chain_at(seq) if seq < known else None
             if chain is not None:
                 return chain

@@ -6,13 +6,13 @@ bodies are as their kinds must be. What shows records of any kind, a stranger's 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from ledger import record as records
 from ledger.blobs import BlobStore
-from ledger.errors import EvidenceError, UsageError
+from ledger.errors import EvidenceError, LedgerError, UsageError
 from ledger.recent import Recent
 from ledger.record import Record
 from ledger.records.base import is_record_id
@@ -27,6 +27,10 @@ DATABASE = "ledger.sqlite"
 INDEX = "index.sqlite"
 BLOBS = "blobs"
 CACHE_RECORDS = 2048
+INDEX_TROUBLE = frozenset({"INDEX_STALE", "LEDGER_BUSY"})
+"""What a derived file may answer that is damaged or held; the ledger itself answers instead."""
+
+Answer = TypeVar("Answer")
 
 
 class Reading:
@@ -130,7 +134,7 @@ class Reading:
         Raises:
             EvidenceError: `BODY_INVALID` and what else `record.sound` says.
         """
-        found = (self.at(seq) for seq in self._index.of_kind(kind))
+        found = (self.at(seq) for seq in self._look_up(lambda index: index.of_kind(kind)))
         return [
             record if raw else records.sound(record)
             for record in found
@@ -154,7 +158,7 @@ class Reading:
         if seq is None:
             return []
         found: list[Record] = []
-        for edge_role, source in self._index.referrers(seq):
+        for edge_role, source in self._look_up(lambda index: index.referrers(seq)):
             record = self.at(source)
             if record is None or record_id not in record.ref_list(edge_role):
                 continue
@@ -190,11 +194,24 @@ class Reading:
 
     def _seq_of(self, record_id: str) -> int | None:
         """Where a record should stand; what others appended since the opening is taken in where it may be that."""
-        seq = self._index.seq_of(record_id)
+        seq = self._look_up(lambda index: index.seq_of(record_id))
         if seq is None and self._index.size < self.size:
             self._catch_up_index()
-            seq = self._index.seq_of(record_id)
+            seq = self._look_up(lambda index: index.seq_of(record_id))
         return seq
+
+    def _look_up(self, ask: Callable[[Index], Answer]) -> Answer:
+        """What the derived index says; a file that is damaged or held is done without, and all of it derived again."""
+        try:
+            return ask(self._index)
+        except LedgerError as error:
+            if error.code not in INDEX_TROUBLE:
+                raise
+            damaged = error.code == "INDEX_STALE"
+        self.index_was_stale = self.index_was_stale or damaged
+        self._index.do_without(damaged=damaged)
+        self._catch_up_index()
+        return ask(self._index)
 
     def _by_prefix(self, name: str) -> Record | None:
         prefix = name.removeprefix("sha256:").lower()
@@ -203,7 +220,8 @@ class Reading:
         full = f"sha256:{prefix}"
         if is_record_id(full):
             return self.find(full)
-        found = [record for seq in self._index.with_prefix(prefix) if (record := self.at(seq))]
+        places = self._look_up(lambda index: index.with_prefix(prefix))
+        found = [record for seq in places if (record := self.at(seq))]
         found = [record for record in found if record.id[7:].startswith(prefix)]
         if len(found) > 1:
             raise UsageError("REF_AMBIGUOUS", f"{name!r} fits several records", record=name)
@@ -228,10 +246,16 @@ class Reading:
         edges: list[tuple[str, int]] = []
         for role, ref in record.all_refs():
             named = self._cache.get(ref)
-            seq = self._index.seq_of(ref) if named is None else named.seq
+            seq = self._place(ref) if named is None else named.seq
             if seq is not None:
                 edges.append((role, seq))
-        self._index.add(record, edges)
+        if (
+            record.seq >= self._index.size
+        ):  # a file that was done without just now was derived again with this record
+            self._index.add(record, edges)
+
+    def _place(self, record_id: str) -> int | None:
+        return self._look_up(lambda index: index.seq_of(record_id))
 
 
 def _how_to_get(kinds: tuple[str, ...]) -> str | None:

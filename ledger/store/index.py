@@ -84,6 +84,13 @@ class Index:
         if self._path is not None and self._writable and _removed(self._path):
             self._open(self._path)
 
+    def do_without(self, *, damaged: bool) -> None:
+        """Forget everything and hold what comes in memory; a damaged file is removed where it may be, for the next opening."""
+        path, self._path = self._path, None
+        self.reset()
+        if damaged and path is not None and self._writable:
+            _removed(path)
+
     def add(self, record: Record, edges: list[tuple[str, int]]) -> None:
         """Take in the next record, and (role, seq) of each record that it names."""
         raw = bytes.fromhex(record.id[7:])
@@ -100,6 +107,7 @@ class Index:
 
         Raises:
             EvidenceError: `INDEX_STALE`, the file is damaged; so for every look-up.
+            UsageError: `LEDGER_BUSY`, another process holds the file; so for every look-up.
         """
         raw = bytes.fromhex(record_id[7:])
         seq = self._tail.ids.get(raw)
@@ -159,7 +167,7 @@ class Index:
         try:
             rows: list[tuple[Any, ...]] = self._db.execute(QUERIES[query], values).fetchall()
         except DAMAGE as error:
-            raise EvidenceError("INDEX_STALE", f"the derived index is damaged: {error}") from error
+            raise _told(error) from error
         if any(type(row[0]) is not first for row in rows):
             raise EvidenceError("INDEX_STALE", "the derived index holds a value of another type")
         return rows
