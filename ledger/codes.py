@@ -967,6 +967,21 @@ CODES: dict[str, Code] = {
         "a record decides something by numbers that this version cannot derive again",
         "do not rest anything on it; verify with a version that derives its kind",
     ),
+    "SAMPLER_UNREACHABLE": Code(
+        "the sampling server cannot be started or reached",
+        "check its address, or the interpreter that has vLLM: evidence plan rl CONFIG --check",
+    ),
+    "SAMPLER_FAILED": Code(
+        "the sampling server ended, or was never ready", "read its log: evidence run logs RUN"
+    ),
+    "SAMPLER_REPLY": Code(
+        "a sampler's reply lacks token ids or log-probabilities, or contradicts what it was asked",
+        "see that the server returns token ids and log-probabilities; nothing is filled in for it",
+    ),
+    "SAMPLER_STALE": Code(
+        "the sampler does not compute with the weights it was given",
+        "see that the server can read the folder of weights and runs with VLLM_SERVER_DEV_MODE=1",
+    ),
     "ROOT_ROTATED": Code(
         "the root key that was pinned is no longer the root key; said, not counted as wrong",
         "pin the new root key once you trust it: evidence key list",

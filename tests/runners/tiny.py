@@ -57,8 +57,8 @@ SYSTEM = (
 )
 
 
-def make_model(folder: Path) -> Path:
-    """A folder with seeded random weights, configuration, tokenizer and chat template."""
+def make_model(folder: Path, width: int = 32) -> Path:
+    """A folder with seeded random weights, configuration, tokenizer and chat template; four heads share the width."""
     raw = Tokenizer(models.BPE())
     raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     raw.decoder = decoders.ByteLevel()
@@ -77,8 +77,8 @@ def make_model(folder: Path) -> Path:
     torch.manual_seed(7)
     config = LlamaConfig(
         vocab_size=len(tokenizer),
-        hidden_size=32,
-        intermediate_size=64,
+        hidden_size=width,
+        intermediate_size=2 * width,
         num_hidden_layers=2,
         num_attention_heads=4,
         num_key_value_heads=2,
