@@ -969,7 +969,7 @@ CODES: dict[str, Code] = {
     ),
     "SAMPLER_UNREACHABLE": Code(
         "the sampling server cannot be started or reached",
-        "check its address, or the interpreter that has vLLM: evidence plan rl CONFIG --check",
+        "check its address, or the interpreter that has vLLM",
     ),
     "SAMPLER_FAILED": Code(
         "the sampling server ended, or was never ready", "read its log: evidence run logs RUN"
