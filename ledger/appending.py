@@ -28,8 +28,8 @@ from ledger.records import KINDS
 from ledger.records.base import Body, Seen, Statement
 from ledger.snapshots import SNAPSHOT, chain_at
 from ledger.state import State
+from ledger.store.durable import Store
 from ledger.store.index import Index
-from ledger.store.sqlite import SqliteStore
 
 GROUP_RECORDS = 1000
 SNAPSHOT_RECORDS = 16_384
@@ -66,7 +66,7 @@ class Appending(Reading):
     def __init__(
         self,
         path: Path,
-        store: SqliteStore,
+        store: Store,
         index: Index,
         *,
         key: PrivateKey | None,

@@ -16,9 +16,10 @@ from ledger.errors import LedgerError, UsageError
 from ledger.reading import BLOBS, DATABASE, INDEX
 from ledger.records.base import Seen
 from ledger.restores import Restored, Stating
-from ledger.store.connection import BUSY_TIMEOUT_MS
+from ledger.store import choose
+from ledger.store.address import Address
+from ledger.store.durable import BUSY_TIMEOUT_MS
 from ledger.store.index import Index
-from ledger.store.sqlite import SqliteStore
 
 
 class Ledger(Appending):
@@ -37,6 +38,7 @@ class Ledger(Appending):
         owner: str = "writer",
         clock: Clock = system_clock,
         state_dir: Path | None = None,
+        address: Address | None = None,
     ) -> Ledger:
         """Make a ledger: record 0 by root, then the writer's key with root's statement.
 
@@ -50,6 +52,7 @@ class Ledger(Appending):
             owner: whose key the writer's is.
             clock: gives the time of each record.
             state_dir: where the high-water file lies; None for none.
+            address: of the server that keeps the records; None to keep them in the folder.
 
         Raises:
             UsageError: `LEDGER_EXISTS`; `LEDGER_BUSY`, another process begins one here; `DISK_FULL`, `OS_REFUSED`, or
@@ -57,8 +60,11 @@ class Ledger(Appending):
         """
         with disk.translated(path):
             path.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with beginnings.taken(path, state_dir), _emptied_on_failure(path):
-            store = SqliteStore.create(path / DATABASE)
+        with (
+            beginnings.taken(path, state_dir),
+            _emptied_on_failure(path),
+            choose.creating(path, address, nonce) as store,
+        ):
             ledger = cls(
                 path, store, Index(path / INDEX), key=root_key, clock=clock, state_dir=state_dir
             )
@@ -110,8 +116,9 @@ class Ledger(Appending):
             UsageError: `LEDGER_NOT_FOUND`, `LEDGER_READ_ONLY`.
             EvidenceError: `LEDGER_ROLLED_BACK`, `LEDGER_FORKED`, `TAIL_CUT`, or the store's own.
         """
-        store = SqliteStore.open_writer(path / DATABASE, busy_timeout_ms)
-        ledger = cls(path, store, Index(path / INDEX), key=key, clock=clock, state_dir=state_dir)
+        store = choose.open_writer(path, busy_timeout_ms)
+        index = Index(path / choose.index_name(path))
+        ledger = cls(path, store, index, key=key, clock=clock, state_dir=state_dir)
         try:
             ledger._catch_up_index()
             ledger._check_high_water()
@@ -156,8 +163,9 @@ class Ledger(Appending):
             UsageError: `NOT_ROLLED_BACK`, or what admission says of the statement.
             EvidenceError: `LEDGER_FORKED`, `TAIL_CUT`, `HIGHWATER_INVALID`; what does not hold in what is left.
         """
-        store = SqliteStore.open_writer(path / DATABASE)
-        ledger = cls(path, store, Index(path / INDEX), key=key, clock=clock, state_dir=state_dir)
+        store = choose.open_writer(path)
+        index = Index(path / choose.index_name(path))
+        ledger = cls(path, store, index, key=key, clock=clock, state_dir=state_dir)
         try:
             ledger._catch_up_index()
             return ledger._restore(state_dir, why, state)
@@ -189,9 +197,9 @@ class Ledger(Appending):
             UsageError: `LEDGER_NOT_FOUND`.
             EvidenceError: the store's own.
         """
-        store = SqliteStore.open_reader(path / DATABASE)
+        store = choose.open_reader(path)
         ledger = cls(path, store, Index(None), key=None, clock=system_clock, state_dir=None)
-        own_index = path / INDEX
+        own_index = path / choose.index_name(path)
         if own_index.is_file() and not own_index.is_symlink() and own_index.stat().st_size:
             ledger._index = Index(own_index, writable=False)
         try:

@@ -452,6 +452,21 @@ CODES: dict[str, Code] = {
         "the SQLite library has the WAL-reset bug or ignores a setting the ledger needs",
         "install pysqlite3 0.6.1 or newer",
     ),
+    "STORE_ADDRESS": Code(
+        "the address of a shared store cannot be read, holds a password, or names no folder",
+        "name it as postgresql://USER@HOST:PORT/DATABASE?folder=DIR; the password lies in ~/.pgpass",
+    ),
+    "STORE_NOT_NAMED": Code(
+        "the ledger's records lie on a server that the user did not name; a folder alone makes nobody dial a host",
+        "name it, if you trust it: --ledger postgresql://USER@HOST:PORT/DATABASE?folder=DIR",
+    ),
+    "STORE_UNREACHABLE": Code(
+        "the server of a shared store cannot be reached, or does not let this user in",
+        "check address, user and password file with psql",
+    ),
+    "STORE_UNSAFE": Code(
+        "the server can lose what it acknowledged", "set fsync and full_page_writes to on there"
+    ),
     "INDEX_STALE": Code(
         "the derived index disagrees with the records; it is a hint and was not trusted",
         "delete index.sqlite; it is rebuilt",

@@ -17,18 +17,19 @@ from ledger.recent import Recent
 from ledger.record import Record
 from ledger.records.base import is_record_id
 from ledger.rules import makers
+from ledger.store.choose import DATABASE, INDEX
+from ledger.store.durable import Store
 from ledger.store.index import Index
-from ledger.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-DATABASE = "ledger.sqlite"
-INDEX = "index.sqlite"
 BLOBS = "blobs"
 CACHE_RECORDS = 2048
 INDEX_TROUBLE = frozenset({"INDEX_STALE", "LEDGER_BUSY"})
 """What a derived file may answer that is damaged or held; the ledger itself answers instead."""
+
+__all__ = ["BLOBS", "DATABASE", "INDEX", "Reading"]
 
 Answer = TypeVar("Answer")
 
@@ -43,7 +44,7 @@ class Reading:
         index_was_stale: the derived index did not fit and was made anew.
     """
 
-    def __init__(self, path: Path, store: SqliteStore, index: Index) -> None:
+    def __init__(self, path: Path, store: Store, index: Index) -> None:
         self.path = path
         self.blobs = BlobStore(path / BLOBS)
         self.store = store
@@ -185,7 +186,7 @@ class Reading:
         """
         from ledger.query.notebook import duckdb_of  # noqa: PLC0415 - loads DuckDB and Arrow
 
-        return duckdb_of(self.store.path, tables)
+        return duckdb_of(self.path, tables)
 
     @property
     def deviations(self) -> list[str]:

@@ -30,6 +30,7 @@ from ledger.records import KINDS
 from ledger.records.base import Seen, Statement
 from ledger.rules import ANY, RULES
 from ledger.state import RunState, State
+from ledger.store.address import Address
 from ledger.store.sqlite import SqliteStore
 from ledger.twins import descended_digest, fresh_digest
 
@@ -239,8 +240,8 @@ class World:
         self.put_blobs(BlobStore(folder / BLOBS))
         return folder
 
-    def replay(self, folder: Path) -> Ledger:
-        """The same ledger appended draft by draft through the real book."""
+    def replay(self, folder: Path, address: Address | None = None) -> Ledger:
+        """The same ledger appended draft by draft through the real book, into a file or onto a server."""
         ledger = Ledger.create(
             folder,
             origin=ORIGIN,
@@ -249,6 +250,7 @@ class World:
             writer_roles=WRITER_ROLES,
             nonce=f"{1:032x}",
             clock=SeqClock(),
+            address=address,
         )
         self.put_blobs(ledger.blobs)
         for draft in self.drafts[2:]:

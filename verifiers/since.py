@@ -12,11 +12,12 @@ from pathlib import Path
 
 from ledger import record as records
 from ledger.blobs import BlobStore
-from ledger.book import BLOBS, INDEX
+from ledger.book import BLOBS
 from ledger.errors import EvidenceError, UsageError
 from ledger.snapshots import SNAPSHOT, chain_at
+from ledger.store.choose import index_name
+from ledger.store.durable import Store
 from ledger.store.index import IndexReader
-from ledger.store.sqlite import SqliteStore
 from verifiers.chain import ChainResult, Passed
 from verifiers.scratch import Scratch
 
@@ -24,7 +25,7 @@ _WINDOW_RECORDS = 4096
 _MARKER = f'"{SNAPSHOT}"'.encode()
 
 
-def begin_at_snapshot(path: Path, store: SqliteStore, size: int) -> ChainResult | None:
+def begin_at_snapshot(path: Path, store: Store, size: int) -> ChainResult | None:
     """A pass that begins so that every record from `size` on is checked; None to begin at record 0.
 
     Args:
@@ -44,7 +45,7 @@ def begin_at_snapshot(path: Path, store: SqliteStore, size: int) -> ChainResult 
     return None
 
 
-def _begin_at(path: Path, store: SqliteStore, entry: bytes, signature: bytes) -> ChainResult | None:
+def _begin_at(path: Path, store: Store, entry: bytes, signature: bytes) -> ChainResult | None:
     try:
         record = records.parse(entry, signature)
     except EvidenceError:
@@ -60,10 +61,10 @@ def _begin_at(path: Path, store: SqliteStore, entry: bytes, signature: bytes) ->
 class _Earlier:
     """Where records before the beginning may stand: from the derived index, else from the stored ids."""
 
-    def __init__(self, path: Path, store: SqliteStore, stop: int) -> None:
+    def __init__(self, path: Path, store: Store, stop: int) -> None:
         self._store = store
         self._stop = stop
-        self._index = _open_index(path / INDEX, stop)
+        self._index = _open_index(path / index_name(path), stop)
         self._rows: Scratch | None = None
 
     def seq_of(self, raw_id: bytes) -> int | None:

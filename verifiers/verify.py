@@ -12,10 +12,11 @@ from typing import Literal
 
 from ledger import record as records
 from ledger.blobs import BlobStore
-from ledger.book import BLOBS, DATABASE, INDEX
+from ledger.book import BLOBS
 from ledger.errors import EvidenceError, UsageError
 from ledger.record import Record
-from ledger.store.sqlite import FIRST_SEQ, SqliteStore
+from ledger.store.choose import index_name, open_reader
+from ledger.store.durable import FIRST_SEQ, Store
 from ledger.suspects import first_seq, windows_of
 from verifiers.chain import ChainResult, verify_chain
 from verifiers.derived import index_problem
@@ -65,7 +66,7 @@ def verify(path: Path, options: Options | None = None) -> Report:
     options = options or Options()
     report = Report(level=options.level)
     try:
-        store = SqliteStore.open_reader(path / DATABASE)
+        store = open_reader(path)
     except UsageError as error:
         report.missing.append(Finding.of(error))
         return report
@@ -81,7 +82,7 @@ def verify(path: Path, options: Options | None = None) -> Report:
     return report
 
 
-def _verify_store(path: Path, store: SqliteStore, options: Options, report: Report) -> None:
+def _verify_store(path: Path, store: Store, options: Options, report: Report) -> None:
     size = _claimed_size(store)
     if size is None:
         empty = EvidenceError("LEDGER_EMPTY", "the ledger holds no record")
@@ -104,7 +105,7 @@ def _verify_store(path: Path, store: SqliteStore, options: Options, report: Repo
         result.passed.close()
 
 
-def _claimed_size(store: SqliteStore) -> int | None:
+def _claimed_size(store: Store) -> int | None:
     """How many records the last row speaks of, None where there is no row; 0 where it cannot be read.
 
     Only to be ready for that many: the pass reads the rows themselves and says what is wrong with them.
@@ -116,7 +117,7 @@ def _claimed_size(store: SqliteStore) -> int | None:
     return None if last_id is None else max(size, 0)
 
 
-def _first(store: SqliteStore) -> Record | None:
+def _first(store: Store) -> Record | None:
     """Record 0 as far as it can be read; the chain pass says what is wrong with it."""
     try:
         row = store.row(0)
@@ -126,7 +127,7 @@ def _first(store: SqliteStore) -> Record | None:
 
 
 def _reaching_back(
-    path: Path, store: SqliteStore, size: int, options: Options, expected: Expectations
+    path: Path, store: Store, size: int, options: Options, expected: Expectations
 ) -> ChainResult:
     """The pass over the records; begun anew further back where a revocation reaches behind its beginning."""
     seen = _seen_before(options, expected)
@@ -149,7 +150,7 @@ def _seen_before(options: Options, expected: Expectations) -> int:
 
 def _run_chain(
     path: Path,
-    store: SqliteStore,
+    store: Store,
     size: int,
     options: Options,
     expected: Expectations,
@@ -183,7 +184,7 @@ def _report_chain(result: ChainResult, expected: Expectations, report: Report) -
 
 
 def _check_suspects(
-    store: SqliteStore, result: ChainResult, named: Record | None, report: Report
+    store: Store, result: ChainResult, named: Record | None, report: Report
 ) -> None:
     """V14: what revocations reach back to; nothing is read again where none does."""
     windows = windows_of(result.chain.state.keys)
@@ -197,7 +198,7 @@ def _check_suspects(
 
 
 def _check_blobs(
-    path: Path, store: SqliteStore, result: ChainResult, options: Options, report: Report
+    path: Path, store: Store, result: ChainResult, options: Options, report: Report
 ) -> None:
     from verifiers.blob_pass import closure, make_pass  # noqa: PLC0415 - loads SciPy, which level records does without
 
@@ -210,7 +211,7 @@ def _check_blobs(
 
 
 def _check_guards(
-    path: Path, store: SqliteStore, result: ChainResult, options: Options, report: Report
+    path: Path, store: Store, result: ChainResult, options: Options, report: Report
 ) -> None:
     """V15: said, never decisive; nothing above relied on them."""
     for deviation in store.deviations:
@@ -219,7 +220,7 @@ def _check_guards(
     if report.wrong or report.since:
         return  # an index is compared with all records or not at all
     problem = index_problem(
-        path / INDEX,
+        path / index_name(path),
         report.records,
         lambda start, stop: _records(store, start, stop),
         result.passed.scratch.seq_of,
@@ -231,12 +232,12 @@ def _check_guards(
         report.warnings.append(Finding.of(stale))
 
 
-def _records(store: SqliteStore, start: int, stop: int) -> Iterator[Record]:
+def _records(store: Store, start: int, stop: int) -> Iterator[Record]:
     for _, _, signature, entry in store.rows(start, stop):
         yield records.parse(entry, signature)
 
 
-def _named(result: ChainResult, store: SqliteStore, name: str) -> Record:
+def _named(result: ChainResult, store: Store, name: str) -> Record:
     """The record of a whole id, a prefix or a seq written `@12`, among those that passed.
 
     Raises:

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from ledger.errors import EvidenceError, UsageError
+from ledger.store.address import VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,7 +24,11 @@ DEFAULT_MAX_ROWS = 10_000
 DEFAULT_TIMEOUT_S = 60.0
 DEFAULT_MEMORY_BYTES = 1 << 30
 # what a Python process needs to start, and no key's passphrase
-_ENVIRONMENT = ("HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "PYTHONPATH", "TMPDIR")
+_ENVIRONMENT = (
+    *("HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "PYTHONPATH", "TMPDIR"),
+    # where a shared store lies and how it is reached; a password only by its file
+    *(VARIABLE, "PGPASSFILE", "PGSSLMODE", "PGSSLROOTCERT", "PGSSLCERT", "PGSSLKEY"),
+)
 
 
 @dataclass(frozen=True)

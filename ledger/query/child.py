@@ -12,10 +12,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ledger.book import DATABASE
 from ledger.errors import LedgerError, UsageError
 from ledger.query import engine
-from ledger.query.tables import load_file
+from ledger.query.tables import load_folder
 
 MAX_ANSWER_BYTES = 64 << 20
 _PAGES = Path("/proc/self/statm")
@@ -37,7 +36,7 @@ def _answer(request: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
     sql, parameters, max_rows = request["sql"], request["parameters"], request["max_rows"]
     database = engine.connect()
     wanted = engine.check(database, sql)
-    loaded = load_file(Path(request["ledger"]) / DATABASE, wanted.tables)
+    loaded = load_folder(Path(request["ledger"]), wanted.tables)
     engine.put(database, loaded, wanted.views)
     engine.lock(database, request["memory_bytes"])
     as_of = {"size": loaded.size, "root": loaded.root}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ledger.errors import UsageError
 from ledger.query import engine, views
 from ledger.query.names import ALL_TABLES, AS_OF
-from ledger.query.tables import load_file
+from ledger.query.tables import load_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 
-def duckdb_of(database: Path, tables: tuple[str, ...]) -> DuckDBPyConnection:
+def duckdb_of(folder: Path, tables: tuple[str, ...]) -> DuckDBPyConnection:
     """A connection that sees the tables named and what they are derived from; `as_of` always.
 
     Args:
-        database: the ledger's file.
+        folder: the ledger's.
         tables: names as in `evidence query --tables`; every table where there is none.
 
     Raises:
@@ -36,5 +36,5 @@ def duckdb_of(database: Path, tables: tuple[str, ...]) -> DuckDBPyConnection:
         raise UsageError("QUERY_FAILED", f"no table is called {unknown[0][:60]!r}", field="tables")
     wanted = views.wanted({*(tables or ALL_TABLES), AS_OF})
     connection = engine.connect_open()
-    engine.put(connection, load_file(database, wanted.tables), wanted.views)
+    engine.put(connection, load_folder(folder, wanted.tables), wanted.views)
     return connection

@@ -14,13 +14,13 @@ from ledger.merkle import CompactRange
 from ledger.query.columns import Column, columns, fit_all
 from ledger.query.names import AS_OF, EDGES, RECORDS, TABLES
 from ledger.query.spool import HELD_BYTES, Spool
-from ledger.store.sqlite import SqliteStore
+from ledger.store.choose import open_reader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ledger.record import Record
-    from ledger.store.sqlite import Row
+    from ledger.store.durable import Row
 
 CHUNK_ROWS = 4096
 _ID_START = len("sha256:")
@@ -35,18 +35,18 @@ class Loaded:
     root: str = ""
 
 
-def load_file(database: Path, wanted: frozenset[str]) -> Loaded:
-    """Read tables from a ledger's file by a connection of its own, in one read transaction.
+def load_folder(folder: Path, wanted: frozenset[str]) -> Loaded:
+    """Read tables from a ledger's store by a connection of its own, in one read transaction.
 
     Args:
-        database: the file, maybe a stranger's; it is closed again.
+        folder: the ledger's, maybe a stranger's; its store is closed again.
         wanted: table names.
 
     Raises:
         UsageError: `LEDGER_NOT_FOUND`, `DISK_FULL`.
         EvidenceError: the store's own; a row is no record.
     """
-    store = SqliteStore.open_reader(database)
+    store = open_reader(folder)
     try:
         with store.snapshot():
             return load(store.rows(0), wanted)

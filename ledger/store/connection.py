@@ -19,11 +19,10 @@ from urllib.parse import quote
 from pysqlite3 import dbapi2 as sqlite
 
 from ledger.errors import EvidenceError, UsageError
+from ledger.store.durable import BUSY_TIMEOUT_MS, FORMAT_VERSION
 
 APPLICATION_ID = 0x45564C47  # "EVLG"
-FORMAT_VERSION = 1
 PAGE_BYTES = 8192
-BUSY_TIMEOUT_MS = 60_000
 
 Connection = Any
 DAMAGE = (sqlite.Error, UnicodeDecodeError)

@@ -17,10 +17,7 @@ from pysqlite3 import dbapi2 as sqlite
 
 from ledger import disk
 from ledger.errors import EvidenceError, UsageError
-from ledger.records.base import MAX_RECORD_BYTES
 from ledger.store.connection import (
-    BUSY_TIMEOUT_MS,
-    FORMAT_VERSION,
     PAGE_BYTES,
     QUERIES,
     Connection,
@@ -35,11 +32,17 @@ from ledger.store.connection import (
     sql,
     translated,
 )
+from ledger.store.durable import (
+    BUSY_TIMEOUT_MS,
+    FORMAT_VERSION,
+    LAST_SEQ,
+    Row,
+    checked_row,
+    checked_seal,
+    in_order,
+)
 
 ROWS_PER_READ = 512
-FIRST_SEQ, LAST_SEQ = -(2**63), 2**63 - 1
-
-Row = tuple[int, bytes, bytes, bytes]
 
 
 class SqliteStore:
@@ -221,7 +224,7 @@ class SqliteStore:
         while start <= last:
             batch, end = self._batch(start, min(last, start + ROWS_PER_READ - 1))
             for row in batch:
-                yield _in_order(_checked_row(row), start)
+                yield in_order(checked_row(row), start)
                 start = row[0] + 1
             if not batch:
                 later = self._next_seq(end + 1) if end < last else None
@@ -263,13 +266,13 @@ class SqliteStore:
                 row = cursor.fetchone()
             if row is None:
                 return
-            yield _checked_seal(row)
+            yield checked_seal(row)
 
     def newest_seal(self) -> tuple[int, bytes] | None:
         """(size, note) of the largest seal."""
         with translated(self.path):
             row = self._db.execute(QUERIES["newest_seal"]).fetchone()
-        return None if row is None else _checked_seal(row)
+        return None if row is None else checked_seal(row)
 
     def _next_seq(self, start: int) -> int | None:
         """The first seq at or after `start`: a gap in hostile rows must not end the reading early."""
@@ -298,43 +301,3 @@ class SqliteStore:
             raise EvidenceError(
                 "LEDGER_SCHEMA", f"{kind} {name!r} is not as a ledger has it", field=str(name)[:80]
             )
-
-
-def _checked_seal(row: tuple[Any, ...]) -> tuple[int, bytes]:
-    size, note = row
-    if type(size) is not int or type(note) is not bytes:
-        raise EvidenceError(
-            "LEDGER_UNREADABLE", f"seal {size!r} has a column of another type or length"
-        )
-    return size, note
-
-
-def _in_order(row: Row, start: int) -> Row:
-    """A damaged tree may give a row twice, or one of before: without an end, if nobody looked."""
-    if row[0] < start:
-        raise EvidenceError(
-            "LEDGER_UNREADABLE", f"row {row[0]} comes where {start} is due or a later one"
-        )
-    return row
-
-
-def _checked_row(row: tuple[Any, ...]) -> Row:
-    seq, stored_id, signature, entry, entry_bytes = row
-    if entry is None and type(entry_bytes) is int and entry_bytes > MAX_RECORD_BYTES:
-        raise EvidenceError(
-            "ENTRY_TOO_LARGE",
-            f"the entry in row {seq} has {entry_bytes} bytes",
-            seq=seq,
-            expected=f"at most {MAX_RECORD_BYTES} with its signature",
-            actual=str(entry_bytes),
-        )
-    if not (
-        type(seq) is int
-        and type(stored_id) is bytes
-        and type(signature) is bytes
-        and type(entry) is bytes
-    ):
-        raise EvidenceError(
-            "LEDGER_UNREADABLE", f"row {seq!r} has a column of another type or length", seq=seq
-        )
-    return seq, stored_id, signature, entry

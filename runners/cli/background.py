@@ -55,7 +55,7 @@ def start(app: App, *words: str) -> Background:
     os.close(handle)
     log = Path(name)
     command = [sys.executable, "-P", "-m", "runners.cli.main", "run", *words]
-    command += ["--supervise", str(log), "--json", "--ledger", str(app.ledger_path)]
+    command += ["--supervise", str(log), "--json", "--ledger", app.ledger_text]
     command += ["--key", app.key] if app.key else []
     with log.open("ab") as output:  # appending: a log that is cut goes on at its new end
         process = subprocess.Popen(

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from ledger.book import Ledger
     from ledger.ed25519 import PrivateKey
+    from ledger.store.address import Address
 
 DEFAULT_LEDGER = "evidence"
 PASSPHRASE_VARIABLE = "EVIDENCE_KEY_PASSPHRASE"  # noqa: S105 - the variable's name, not a secret
@@ -72,8 +73,35 @@ class App:
 
     @property
     def ledger_path(self) -> Path:
-        """The ledger folder: `--ledger`, else `EVIDENCE_LEDGER`, else `./evidence`."""
-        return Path(self.ledger or self.environment.get("EVIDENCE_LEDGER") or DEFAULT_LEDGER)
+        """The ledger folder: `--ledger`, else `EVIDENCE_LEDGER`, else `./evidence`.
+
+        Raises:
+            UsageError: `STORE_ADDRESS`, it is a server's address that is wrong or names no folder.
+        """
+        address = self.store_address
+        if address is None:
+            return Path(self.ledger_text)
+        if address.folder is None:
+            raise UsageError(
+                "STORE_ADDRESS", "the address names no folder for the blobs: add ?folder=DIR"
+            )
+        return address.folder
+
+    @property
+    def ledger_text(self) -> str:
+        """The ledger as it was named: a folder, or a server's address with the folder of its blobs."""
+        return self.ledger or self.environment.get("EVIDENCE_LEDGER") or DEFAULT_LEDGER
+
+    @property
+    def store_address(self) -> Address | None:
+        """The server that was named as the ledger's store, from now on for this process and its children."""
+        from ledger.store import address
+
+        if not address.is_address(self.ledger_text):
+            return None
+        found = address.parse(self.ledger_text)
+        os.environ[address.VARIABLE] = self.ledger_text
+        return found
 
     @property
     def config_dir(self) -> Path:

@@ -56,6 +56,7 @@ def init(
     from ledger.book import Ledger
     from ledger.ed25519 import PrivateKey
 
+    address = app.store_address
     path = directory or app.ledger_path
     _check(app, path, origin)
     passphrase = app.new_passphrase(passphrase_env)
@@ -75,6 +76,7 @@ def init(
         nonce=secrets.token_hex(16),
         owner=owner,
         state_dir=app.state_dir,
+        address=address,
     ) as ledger:
         seal = ledger.seal().decode()
         size = ledger.size

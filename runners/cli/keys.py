@@ -246,10 +246,11 @@ def rotate_root(app: App, new_key: Path | None, root_key: Path | None) -> None:
 def _check_place(file: Path) -> None:
     """A ledger folder is handed on, and a key in it would be handed on too; by no way round through a link."""
     from ledger.book import DATABASE
+    from ledger.store.address import POINTER
 
     _refuse_secret(str(file))
     for folder in (*file.absolute().parents, *file.resolve().parents):
-        if (folder / DATABASE).exists():
+        if (folder / DATABASE).exists() or (folder / POINTER).exists():
             raise UsageError("KEY_INSIDE_LEDGER", f"{file} lies inside {folder}", field="file")
 
 

@@ -196,12 +196,12 @@ def analyse(
 
 
 def _floors(app: App, alpha: float | None, minimum_gain: float | None) -> Mapping[str, Any]:
-    from ledger.book import DATABASE
     from ledger.errors import UsageError
     from ledger.floors import DEFAULT_POLICY
+    from ledger.store.choose import is_there
 
     floors = DEFAULT_POLICY
-    if (app.ledger_path / DATABASE).exists():
+    if is_there(app.ledger_path):
         with app.read_ledger() as ledger:
             named = ledger.state().policy
             floors = ledger.get(named).body if named else floors

@@ -6,11 +6,11 @@ import pyarrow as pa
 import pytest
 from world import World, grown, row_of
 
-from ledger.book import DATABASE, Ledger
+from ledger.book import Ledger
 from ledger.errors import UsageError
 from ledger.query.names import READ
 from ledger.query.spool import Spool
-from ledger.query.tables import load, load_file
+from ledger.query.tables import load, load_folder
 from ledger.store.sqlite import SqliteStore
 
 SCHEMA = pa.schema([("n", pa.int64()), ("text", pa.string())])
@@ -69,7 +69,7 @@ def test_spilled_tables_are_the_same_tables():
 def test_what_is_appended_meanwhile_is_not_read(folder):
     """A read transaction shows the ledger of its beginning, although another connection commits records."""
     world = World()
-    path = world.write(folder) / DATABASE
+    path = world.write(folder) / "ledger.sqlite"
     store = SqliteStore.open_reader(path)
     writer = SqliteStore.open_writer(path)
     with store.snapshot():
@@ -86,9 +86,9 @@ def test_what_is_appended_meanwhile_is_not_read(folder):
 def test_the_head_is_that_of_the_rows_read(folder):
     """Size and root are computed from the rows, whichever tables are wanted."""
     world = World()
-    path = world.write(folder) / DATABASE
+    path = world.write(folder)
     with Ledger.read(folder) as ledger:
         size, root, _ = ledger.head()
     for wanted in (frozenset[str](), frozenset({"notes"}), frozenset(READ)):
-        loaded = load_file(path, wanted)
+        loaded = load_folder(path, wanted)
         assert (loaded.size, loaded.root) == (size, root.hex())

@@ -15,6 +15,7 @@ from ledger import book
 from ledger.book import DATABASE, Ledger
 from ledger.errors import EvidenceError, UsageError
 from ledger.store import connection as store
+from ledger.store.durable import FORMAT_VERSION
 from ledger.store.sqlite import SqliteStore
 from verifiers.verify import Options, verify
 
@@ -169,7 +170,7 @@ def untyped(database: Path, *statements: str) -> None:
         if kind == "trigger":
             db.execute(text)
     db.execute(f"PRAGMA application_id = {store.APPLICATION_ID}")
-    db.execute(f"PRAGMA user_version = {store.FORMAT_VERSION}")
+    db.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
     db.close()
 
 

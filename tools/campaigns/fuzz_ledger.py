@@ -21,8 +21,9 @@ from ledger.errors import UsageError
 from ledger.highwater import HighWater
 from ledger.query import engine
 from ledger.state import State
+from ledger.store.durable import FIRST_SEQ
 from ledger.store.index import Index, IndexReader
-from ledger.store.sqlite import FIRST_SEQ, SqliteStore
+from ledger.store.sqlite import SqliteStore
 
 
 @lru_cache(maxsize=1)

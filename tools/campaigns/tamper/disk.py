@@ -18,7 +18,8 @@ from ledger.book import DATABASE, INDEX, Ledger
 from ledger.ed25519 import PrivateKey
 from ledger.record import Record, parse
 from ledger.store.connection import DAMAGE
-from ledger.store.sqlite import FIRST_SEQ, SqliteStore
+from ledger.store.durable import FIRST_SEQ
+from ledger.store.sqlite import SqliteStore
 from verifiers.chain import Row
 from verifiers.report import Level, Report
 from verifiers.verify import Options, verify

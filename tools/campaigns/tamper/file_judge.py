@@ -25,7 +25,8 @@ from ledger.book import DATABASE, INDEX, Ledger
 from ledger.codes import CODES
 from ledger.errors import LedgerError
 from ledger.record import Record
-from ledger.store.sqlite import FIRST_SEQ, SqliteStore
+from ledger.store.durable import FIRST_SEQ
+from ledger.store.sqlite import SqliteStore
 from verifiers.chain import Row
 from verifiers.report import Level, Report
 from verifiers.verify import Options, verify

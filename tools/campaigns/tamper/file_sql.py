@@ -13,6 +13,7 @@ from campaigns.tamper.disk import DiskBase
 from campaigns.tamper.file_bytes import Change
 from ledger.book import DATABASE, INDEX
 from ledger.store import connection as store
+from ledger.store.durable import FORMAT_VERSION
 
 _COLUMNS = ("id", "prev", "signature", "entry")
 _ROW = (
@@ -102,7 +103,7 @@ def _crafted(base: DiskBase, folder: Path, random: Random) -> None:
         if kind == "trigger":
             db.execute(text)
     db.execute(f"PRAGMA application_id = {store.APPLICATION_ID}")
-    db.execute(f"PRAGMA user_version = {store.FORMAT_VERSION}")
+    db.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
     db.close()
 
 
