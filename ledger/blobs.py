@@ -71,7 +71,7 @@ class BlobStore:
         digest = PREFIX + hashlib.sha256(data).hexdigest()
         blob = Blob(digest=digest, size=len(data), media_type=media_type, count=count)
         with disk.translated(self.folder):
-            if not self.has(digest):
+            if not self._is_whole(digest):
                 with self._writing(digest) as stream:
                     stream.write(data)
         return blob
@@ -170,11 +170,23 @@ class BlobStore:
                     raise UsageError("TOO_LARGE", f"{name} has more than {max_bytes} bytes")
                 target.write(chunk)
         digest = PREFIX + state.hexdigest()
-        if self.has(digest):
+        if self._is_whole(digest):
             temporary.unlink()
         else:
             self._place(temporary, digest)
         return digest, size
+
+    def _is_whole(self, digest: str) -> bool:
+        """Whether a blob is there with its own bytes; one that was damaged is written again by who brings them."""
+        if not self.has(digest):
+            return False
+        try:
+            self.check(digest)
+        except EvidenceError as error:
+            if error.code != "BLOB_WRONG":
+                raise
+            return False
+        return True
 
     def _place_of(self, digest: str) -> str:
         """The blob's path below the ledger folder."""

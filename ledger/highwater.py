@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Literal
 
 from ledger import canonical, disk
 from ledger.digests import PREFIX, is_digest, open_regular
-from ledger.errors import EvidenceError
+from ledger.errors import EvidenceError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -168,16 +168,22 @@ def lower(directory: Path, seen: HighWater, head: HighWater) -> bool:
 
     Raises:
         EvidenceError: `HIGHWATER_INVALID`, the heads are of two ledgers; it or `UNSAFE_PATH`, see `read`.
+        UsageError: `LEDGER_BUSY`, another process holds the file's lock for seconds.
         OSError: the directory cannot be written.
     """
     if head.ledger != seen.ledger:
         raise EvidenceError("HIGHWATER_INVALID", "the two heads are of different ledgers")
     path = path_of(directory, seen.ledger)
-    with _locked(path):
-        if read(directory, seen.ledger) != seen:
-            return False
-        _replace(path, head.encode(), durable=True)
-        return True
+    try:
+        with _locked(path):
+            if read(directory, seen.ledger) != seen:
+                return False
+            _replace(path, head.encode(), durable=True)
+            return True
+    except BlockingIOError:
+        raise UsageError(
+            "LEDGER_BUSY", f"another process holds {path.with_suffix('.lock')}"
+        ) from None
 
 
 def check(directory: Path, ledger_id: str, size: int, root_at: Callable[[int], bytes]) -> Standing:

@@ -73,9 +73,25 @@ class Reading:
         return self.store.tail()[0]
 
     def at(self, seq: int) -> Record | None:
-        """The record at a seq, or None."""
+        """The record at a seq, or None.
+
+        Raises:
+            EvidenceError: `SEQ_GAP`, what lies there says that its place is another.
+        """
         row = self.store.row(seq)
-        return None if row is None else records.parse(row[3], row[2])
+        if row is None:
+            return None
+        record = records.parse(row[3], row[2])
+        if record.seq != seq:
+            raise EvidenceError(
+                "SEQ_GAP",
+                f"the record at seq {seq} says that it is at {record.seq}",
+                record=record.id,
+                seq=seq,
+                expected=str(seq),
+                actual=str(record.seq),
+            )
+        return record
 
     def records(self, start: int = 0, stop: int | None = None) -> Iterator[Record]:
         """Records in order; parsed, not verified."""

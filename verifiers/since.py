@@ -36,20 +36,26 @@ def begin_at_snapshot(path: Path, store: Store, size: int) -> ChainResult | None
     stop = min(size, store.tail()[0])
     while stop > 0:
         first = max(0, stop - _WINDOW_RECORDS)
-        found = [row for row in store.rows(first, stop) if _MARKER in row[3]]
-        for _, _, signature, entry in reversed(found):
-            begun = _begin_at(path, store, entry, signature)
+        rows = list(store.rows(first, stop))
+        if len(rows) != stop - first:
+            return None  # a gap: the pass from record 0 says where
+        for seq, _, signature, entry in reversed(rows):
+            begun = _begin_at(path, store, seq, entry, signature) if _MARKER in entry else None
             if begun is not None:
                 return begun
         stop = first
     return None
 
 
-def _begin_at(path: Path, store: Store, entry: bytes, signature: bytes) -> ChainResult | None:
+def _begin_at(
+    path: Path, store: Store, seq: int, entry: bytes, signature: bytes
+) -> ChainResult | None:
     try:
         record = records.parse(entry, signature)
     except EvidenceError:
         return None  # no record, so no snapshot; the pass itself says so where it meets it
+    if record.seq != seq:
+        return None  # copied from another place: records between the two would not be looked at
     passed = Passed(store.row, _Earlier(path, store, record.seq))
     chain = chain_at(record, BlobStore(path / BLOBS), passed.find)
     if chain is None:

@@ -6,6 +6,7 @@ Reads a ledger folder as a stranger would: read-only, nothing of it trusted, no 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -83,26 +84,38 @@ def verify(path: Path, options: Options | None = None) -> Report:
 
 
 def _verify_store(path: Path, store: Store, options: Options, report: Report) -> None:
-    size = _claimed_size(store)
-    if size is None:
-        empty = EvidenceError("LEDGER_EMPTY", "the ledger holds no record")
-        report.missing.append(Finding.of(empty))
-        return
+    # the high-water file first: read after the records it may rightly be ahead of them
     expected = expectations(
         options.pinned_roots, options.expect_seal, options.state_dir, _first(store)
     )
-    result = _reaching_back(path, store, size, options, expected)
-    try:
-        _report_chain(result, expected, report)
-        if not result.wrong:
-            named = None if options.record is None else _named(result, store, options.record)
-            report.scope = named.id if named else None
-            _check_suspects(store, result, named, report)
-        if options.level == "blobs" and not report.wrong:
-            _check_blobs(path, store, result, options, report)
+    with ExitStack() as until_told:
+        with store.snapshot():  # rows are read more than once, and are the same each time
+            size = _claimed_size(store)
+            if size is None:
+                empty = EvidenceError("LEDGER_EMPTY", "the ledger holds no record")
+                report.missing.append(Finding.of(empty))
+                return
+            result = _reaching_back(path, store, size, options, expected)
+            until_told.callback(result.passed.close)
+            _check_records(path, store, result, expected, options, report)
         _check_guards(path, store, result, options, report)
-    finally:
-        result.passed.close()
+
+
+def _check_records(
+    path: Path,
+    store: Store,
+    result: ChainResult,
+    expected: Expectations,
+    options: Options,
+    report: Report,
+) -> None:
+    _report_chain(result, expected, report)
+    if not result.wrong:
+        named = None if options.record is None else _named(result, store, options.record)
+        report.scope = named.id if named else None
+        _check_suspects(store, result, named, report)
+    if options.level == "blobs" and not report.wrong:
+        _check_blobs(path, store, result, options, report)
 
 
 def _claimed_size(store: Store) -> int | None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from ledger import highwater, merkle
 from ledger.digests import sha256
-from ledger.errors import EvidenceError
+from ledger.errors import EvidenceError, UsageError
 from ledger.highwater import HighWater
 
 LEAVES = [merkle.leaf_hash(b"entry %d" % number) for number in range(20)]
@@ -277,3 +277,19 @@ def test_lock_that_stays_held_is_not_waited_for_for_ever(tmp_path, monkeypatch):
     assert highwater.read(tmp_path, LEDGER) == mark(3)
     highwater.write(tmp_path, mark(4))
     assert highwater.read(tmp_path, LEDGER) == mark(4)
+
+
+def test_lock_that_another_process_holds_is_told_by_the_file(tmp_path, monkeypatch):
+    """Who restores while somebody holds the file's lock is told that, and which file it is."""
+    monkeypatch.setattr(highwater, "_LOCK_PAUSE_S", 0.0)
+    seen = HighWater(
+        ledger="sha256:" + "0" * 64, size=2, root=bytes(32), last_id="sha256:" + "1" * 64
+    )
+    highwater.write(tmp_path, seen, durable=False)
+    lock = highwater.path_of(tmp_path, seen.ledger).with_suffix(".lock")
+    with lock.open("rb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(UsageError) as caught:
+            highwater.lower(tmp_path, seen, seen)
+    assert caught.value.code == "LEDGER_BUSY"
+    assert str(lock) in caught.value.message

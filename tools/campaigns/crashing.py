@@ -26,6 +26,7 @@ from ledger import highwater
 from ledger.book import Ledger
 from ledger.digests import PREFIX
 from ledger.errors import LedgerError
+from ledger.store.address import Address
 from verifiers.report import Level, Report
 from verifiers.verify import Options, verify
 
@@ -62,20 +63,23 @@ class Site:
         return self.folder / "state"
 
     @classmethod
-    def make(cls, folder: Path) -> Site:
-        """A new ledger in an empty folder, with every writer's key enrolled."""
+    def make(
+        cls, folder: Path, names: Sequence[str] = WRITERS, address: Address | None = None
+    ) -> Site:
+        """A new ledger in an empty folder, or on a server, with every writer's key enrolled."""
         site = cls(folder)
         with Ledger.create(
             site.ledger,
             origin=ORIGIN,
             root_key=key("root"),
-            writer_key=key(WRITERS[0]),
+            writer_key=key(names[0]),
             writer_roles=WRITER_ROLES,
             nonce=f"{1:032x}",
             clock=clock,
             state_dir=site.state,
+            address=address,
         ) as ledger:
-            for number, name in enumerate(WRITERS[1:], 2):
+            for number, name in enumerate(names[1:], 2):
                 body = {
                     "key": key(name).id,
                     "public_key": key(name).public.hex(),

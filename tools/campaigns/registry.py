@@ -54,6 +54,11 @@ CAMPAIGNS = {
             "older copies, cut tails and other histories are noticed, a restore by root goes on, no false alarm",
         ),
         Campaign(
+            "writers",
+            "campaigns.writers",
+            "eight processes append at once, to a file and to a server that is killed: no fork, nothing acknowledged lost",
+        ),
+        Campaign(
             "crash-kill",
             "campaigns.crash_kill",
             "kill -9 of any of four appending processes loses nothing acknowledged and leaves nothing half there",

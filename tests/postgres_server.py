@@ -33,7 +33,6 @@ class PostgresServer:
     """A running server; `url` names a database of it."""
 
     def __init__(self, folder: Path) -> None:
-        assert INITDB is not None
         self.folder = folder
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
@@ -43,7 +42,13 @@ class PostgresServer:
             account = pwd.getpwnam(self._account)
             os.chown(folder, account.pw_uid, account.pw_gid)
         self._run(
-            *(INITDB, "--no-sync", "--auth=trust", f"--username={USER}", "--encoding=UTF8"),
+            *(
+                _program("initdb"),
+                "--no-sync",
+                "--auth=trust",
+                f"--username={USER}",
+                "--encoding=UTF8",
+            ),
             *("--locale=C", folder / "data"),
         )
         self.start()
@@ -63,7 +68,7 @@ class PostgresServer:
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
                 [
-                    str(INITDB.with_name("postgres")),
+                    _program("postgres"),
                     *("-D", str(self.folder / "data")),
                     *(f"--{name}={value}" for name, value in settings.items()),
                 ],
@@ -74,7 +79,7 @@ class PostgresServer:
                 stderr=log,
             )
         until = time.monotonic() + READY_S
-        ready = [str(INITDB.with_name("pg_isready")), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
+        ready = [_program("pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
         while subprocess.run(ready, check=False).returncode != 0:
             assert time.monotonic() < until, (self.folder / "log").read_text()[-2000:]
             assert self._process.poll() is None, (self.folder / "log").read_text()[-2000:]
@@ -105,6 +110,11 @@ class PostgresServer:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
+
+
+def _program(name: str) -> str:
+    assert INITDB is not None
+    return str(INITDB.with_name(name))
 
 
 def _children(parent: int) -> list[int]:
