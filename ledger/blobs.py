@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from errno import ELOOP, ENOTDIR
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 from pydantic import ValidationError
 
@@ -29,6 +29,13 @@ SAFETENSORS = "application/vnd.safetensors"
 BINARY = "application/octet-stream"
 MAX_FILE_BYTES = 1 << 40
 """A file that goes on for longer is taken for one without end."""
+
+
+class Source(Protocol):
+    """Where bytes are read from."""
+
+    def read(self, count: int, /) -> bytes:
+        """Up to so many bytes; nothing at the end."""
 
 
 class BlobStore:
@@ -97,6 +104,31 @@ class BlobStore:
         with source, disk.translated(self.folder):
             digest, size = self._keep(source, path.name, max_bytes)
         return Blob(digest=digest, size=size, media_type=media_type, count=count)
+
+    def receive(self, source: Source, digest: str) -> None:
+        """Keep what a stream gives, which must be the blob of this name; of other bytes nothing stays.
+
+        Raises:
+            UsageError: `DISK_FULL`, `OS_REFUSED`.
+            EvidenceError: `BLOB_WRONG`; what reading the stream raises.
+        """
+        state = hashlib.sha256()
+        with disk.translated(self.folder):
+            with self._new_file() as (temporary, target):
+                while chunk := source.read(CHUNK_BYTES):
+                    state.update(chunk)
+                    target.write(chunk)
+            actual = PREFIX + state.hexdigest()
+            if actual != digest:
+                temporary.unlink()
+                raise EvidenceError(
+                    "BLOB_WRONG",
+                    f"blob {digest} has other bytes",
+                    field=self._place_of(digest),
+                    expected=digest,
+                    actual=actual,
+                )
+            self._place(temporary, digest)
 
     def open(self, digest: str) -> BinaryIO:
         """A blob for streaming; the caller compares the digest. `read` does it for you.

@@ -26,6 +26,7 @@ REGISTRY: dict[str, dict[str, tuple[str, str]]] = {
         "note": (f"{_HERE}.notes:note", "Record words about a record"),
         "seal": (f"{_HERE}.seals:seal", "Sign the ledger's size and root"),
         "statement": (f"{_HERE}.statement:statement", "Sign what you are asked to state"),
+        "import": (f"{_HERE}.bundle:import_", "Make a ledger of a bundle, verified first"),
         "restore": (f"{_HERE}.restore:restore", "Go on from a backup, by root's statement"),
     },
     "The work": {
@@ -64,6 +65,7 @@ REGISTRY: dict[str, dict[str, tuple[str, str]]] = {
             f"{_HERE}.seals:prove",
             "Prove that a record is under a seal, or check such a proof",
         ),
+        "export": (f"{_HERE}.bundle:export", "Take evidence out, for others to verify"),
         "verify": (f"{_HERE}.verify:verify", "Check everything again from the bytes"),
         "schema": (f"{_HERE}.schema:schema", "Show what a kind of record holds and needs"),
     },

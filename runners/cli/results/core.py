@@ -144,6 +144,44 @@ class StatementSign(Result):
     file: str
 
 
+class CarriedBlobs(Result):
+    """Blobs that travel, that a record withholds, and that whoever made the bundle left out."""
+
+    here: Number
+    withheld: Number
+    left_out: Number
+
+
+class ExportBundle(Result):
+    """`evidence export bundle`; `size` and `root` of the ledger, or of the seal that a closure is proven under."""
+
+    file: str
+    digest: Id
+    bytes: Number
+    scope: Literal["ledger", "closure"]
+    origin: str
+    record: Id | None
+    records: Number
+    size: Number
+    root: Root
+    blobs: CarriedBlobs
+
+
+class Import(Result):
+    """`evidence import`."""
+
+    ledger: str
+    id: Id
+    origin: str
+    records: Number
+    root: Root
+    verdict: Literal["verified", "wrong", "incomplete"]
+    level: Literal["records", "blobs"]
+    trust: Literal["pinned", "on_faith"]
+    rollback: str
+    blobs: CarriedBlobs
+
+
 class Head(Result):
     """A tree head that a seal signs."""
 
@@ -324,6 +362,8 @@ class Schema(OpenResult):
 RESULTS: dict[str, type[Result]] = {
     "audit lineage": AuditLineage,
     "diff": Diff,
+    "export bundle": ExportBundle,
+    "import": Import,
     "init": Init,
     "key enroll": KeyEnroll,
     "key list": KeyList,
