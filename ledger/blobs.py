@@ -6,6 +6,7 @@ renamed, folder fsynced, so a crash leaves a whole blob or a stray temporary fil
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import secrets
@@ -78,7 +79,7 @@ class BlobStore:
         digest = PREFIX + hashlib.sha256(data).hexdigest()
         blob = Blob(digest=digest, size=len(data), media_type=media_type, count=count)
         with disk.translated(self.folder):
-            if not self.has(digest):
+            if not self._used_again(digest):
                 with self._writing(digest) as stream:
                     stream.write(data)
         return blob
@@ -202,11 +203,37 @@ class BlobStore:
                     raise UsageError("TOO_LARGE", f"{name} has more than {max_bytes} bytes")
                 target.write(chunk)
         digest = PREFIX + state.hexdigest()
-        if self.has(digest):
+        if self._used_again(digest):
             temporary.unlink()
         else:
             self._place(temporary, digest)
         return digest, size
+
+    def _used_again(self, digest: str) -> bool:
+        """Whether the blob is there; it then counts as written now, so that nobody sweeps it away (`ledger.sweep`)."""
+        if not self.has(digest):
+            return False
+        with self.lock(fcntl.LOCK_SH), suppress(FileNotFoundError, PermissionError):
+            os.utime(self.path(digest), follow_symlinks=False)
+            return True
+        return False  # it was swept away a moment ago, or is not ours: written anew
+
+    @contextmanager
+    def lock(self, how: int) -> Iterator[None]:
+        """Hold the lock between who uses a blob again and who sweeps blobs; the system frees it.
+
+        Args:
+            how: `fcntl.LOCK_SH` to use, `fcntl.LOCK_EX` to sweep.
+
+        Raises:
+            OSError: there is no folder of blobs.
+        """
+        handle = os.open(self.folder / "sha256", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(handle, how)
+            yield
+        finally:
+            os.close(handle)
 
     def _place_of(self, digest: str) -> str:
         """The blob's path below the ledger folder."""

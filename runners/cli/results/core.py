@@ -182,6 +182,29 @@ class Import(Result):
     blobs: CarriedBlobs
 
 
+class Backup(Result):
+    """`evidence backup`; `absent` are blobs that records name and that the ledger has not."""
+
+    folder: str
+    origin: str
+    size: Number
+    root: Root
+    blobs: Number
+    bytes: Number
+    absent: list[Id]
+
+
+class Gc(Result):
+    """`evidence gc`; `removed` and `leftovers` would be removed under `dry_run`, `young` are left for now."""
+
+    dry_run: bool
+    removed: list[Id]
+    leftovers: list[str]
+    bytes: Number
+    young: Number
+    named: Number
+
+
 class Head(Result):
     """A tree head that a seal signs."""
 
@@ -361,8 +384,10 @@ class Schema(OpenResult):
 
 RESULTS: dict[str, type[Result]] = {
     "audit lineage": AuditLineage,
+    "backup": Backup,
     "diff": Diff,
     "export bundle": ExportBundle,
+    "gc": Gc,
     "import": Import,
     "init": Init,
     "key enroll": KeyEnroll,
