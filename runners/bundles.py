@@ -7,9 +7,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ledger import disk, staging
+from ledger.book import DATABASE, Ledger
 from ledger.bundles.unpack import Unpacked, unpack
 from ledger.errors import EvidenceError
-from verifiers.bundles import verify_bundle, verify_unpacked
+from ledger.record import Record
+from ledger.requests import Request
+from ledger.store.carried import CarriedStore
+from verifiers.bundles import expect_head, verify_bundle, verify_unpacked
 from verifiers.report import Finding, Report
 from verifiers.verify import Options
 
@@ -61,6 +65,53 @@ def verify_apart(bundle: Path, options: Options) -> Report:
         tempfile.TemporaryDirectory(prefix="evidence-bundle-") as folder,
     ):
         return verify_bundle(bundle, Path(folder), options)
+
+
+def shown(bundle: Path, options: Options, asked: Request) -> tuple[Report, list[Record]]:
+    """The records that a request names, from a bundle that was verified: what a signer is shown.
+
+    Args:
+        bundle: a file from whoever asks.
+        options: what to hold the bundle against.
+        asked: what somebody is asked to state.
+
+    Raises:
+        UsageError: see `verify_bundle`.
+        EvidenceError: the first thing that is wrong with the bundle; `STATEMENT_FOREIGN`, the request names another
+            head than the bundle shows; `REF_NOT_FOUND`, a record that it names is not in the bundle.
+    """
+    root = Path(tempfile.gettempdir())
+    with (
+        disk.translated(root),
+        tempfile.TemporaryDirectory(prefix="evidence-bundle-") as folder,
+    ):
+        unpacked = unpack(bundle, Path(folder))
+        report = verify_unpacked(unpacked, options)
+        _refuse([*report.wrong, *([] if report.records else report.missing)])
+        expect_head(unpacked, asked.ledger, asked.seal)
+        names = [ref for value in asked.refs.values() for ref in _ids(value)]
+        return report, [_found(unpacked, name) for name in names]
+
+
+def _ids(value: str | list[str]) -> list[str]:
+    return value if isinstance(value, list) else [value]
+
+
+def _found(unpacked: Unpacked, name: str) -> Record:
+    if unpacked.manifest.scope == "closure":
+        with CarriedStore.open(unpacked.folder / DATABASE) as store:
+            record = store.find(name)
+    else:
+        with Ledger.read(unpacked.folder) as ledger:
+            record = ledger.find(name)
+    if record is None:
+        raise EvidenceError(
+            "REF_NOT_FOUND",
+            f"record {name[7:19]}, about which something is to be stated, is not in the bundle",
+            record=name,
+            hint=f"ask for a bundle of it: evidence export bundle OUT --of {name[7:19]}",
+        )
+    return record
 
 
 def _refuse(findings: list[Finding]) -> None:

@@ -6,12 +6,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from ledger import highwater, seals
+from ledger import record as records
 from ledger.blobs import BlobStore
 from ledger.bundles.unpack import Unpacked, unpack
 from ledger.errors import EvidenceError, UsageError
+from ledger.merkle import CompactRange
 from ledger.reading import BLOBS, DATABASE
 from ledger.record import Record
+from ledger.records.base import Seen
 from ledger.store.carried import CarriedStore
+from ledger.store.sqlite import SqliteStore
 from ledger.suspects import windows_of
 from verifiers.blob_pass import BlobPass
 from verifiers.closure import (
@@ -67,6 +71,42 @@ def verify_unpacked(unpacked: Unpacked, options: Options) -> Report:
         )
         report.wrong.append(Finding.of(wrong))
     return report
+
+
+def expect_head(unpacked: Unpacked, origin: str, seen: Seen) -> None:
+    """Refuse a head that is not one of the bundle: whoever states something saw it in this very history.
+
+    Args:
+        unpacked: a bundle that was verified.
+        origin: the ledger that the statement is for.
+        seen: the head that the statement names.
+
+    Raises:
+        EvidenceError: `STATEMENT_FOREIGN`.
+    """
+    manifest = unpacked.manifest
+    root = manifest.root if seen.size == manifest.size else None
+    if manifest.scope == "ledger" and seen.size < manifest.size:
+        root = _root_at(unpacked.folder, seen.size)
+    if manifest.ledger != origin or root != seen.root:
+        raise EvidenceError(
+            "STATEMENT_FOREIGN",
+            "what is asked names another head than the bundle shows",
+            expected=f"{origin}, {seen.size} records, root {seen.root}",
+            actual=f"{manifest.ledger}, {manifest.size} records, root {manifest.root}",
+            hint="ask for the bundle under that seal: evidence export bundle OUT --of RECORD",
+        )
+
+
+def _root_at(folder: Path, size: int) -> str:
+    tree = CompactRange()
+    store = SqliteStore.open_reader(folder / DATABASE)
+    try:
+        for _, _, signature, entry in store.rows(0, size):
+            tree.append(bytes.fromhex(records.record_id(signature, entry)[7:]))
+    finally:
+        store.close()
+    return tree.root().hex()
 
 
 def _verify_closure(unpacked: Unpacked, options: Options) -> Report:
@@ -178,4 +218,4 @@ def _check_blobs(report: Report, closure: Closure, carried: Carried) -> None:
     work.run(closure_of(carried.store, closure.target), None)
 
 
-__all__ = ["verify_bundle", "verify_unpacked"]
+__all__ = ["expect_head", "verify_bundle", "verify_unpacked"]

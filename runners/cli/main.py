@@ -25,7 +25,10 @@ REGISTRY: dict[str, dict[str, tuple[str, str]]] = {
         "policy": (f"{_HERE}.policy:policy", "Declare the floors of every promotion"),
         "note": (f"{_HERE}.notes:note", "Record words about a record"),
         "seal": (f"{_HERE}.seals:seal", "Sign the ledger's size and root"),
-        "statement": (f"{_HERE}.statement:statement", "Sign what you are asked to state"),
+        "statement": (
+            f"{_HERE}.statement:statement",
+            "Ask for statements, sign them, hand them in",
+        ),
         "backup": (f"{_HERE}.upkeep:backup", "Copy the ledger while others append"),
         "gc": (f"{_HERE}.upkeep:gc", "Remove blobs that no record names"),
         "import": (f"{_HERE}.bundle:import_", "Make a ledger of a bundle, verified first"),

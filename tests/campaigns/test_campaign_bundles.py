@@ -10,8 +10,9 @@ from ledger import multiproof, staging
 from ledger.bundles import container
 from ledger.bundles.unpack import _Unpacking
 
+pytestmark = pytest.mark.slow
 
-@pytest.mark.slow
+
 def test_slice_holds_and_tries_every_kind(tmp_path):
     """The slice finds nothing, every kind of attack was tried, and unchanged bundles were accepted."""
     outcome = bundles.run(settings_in(tmp_path))

@@ -132,8 +132,28 @@ class Restore(Result):
     request: str | None = None
 
 
+class StatementRequest(Result):
+    """`evidence statement request`."""
+
+    ledger: str
+    kind: str
+    refs: dict[str, Id | list[Id]]
+    body: dict[str, Any]
+    seal: SeenHead
+    file: str
+
+
+class StatementRecord(Result):
+    """`evidence statement record`."""
+
+    record: Id
+    seq: Number
+    kind: str
+    key: Key
+
+
 class StatementSign(Result):
-    """`evidence statement sign`."""
+    """`evidence statement sign`; with `--bundle` whether its root was pinned, and the records that it is about."""
 
     key: Key
     ledger: str
@@ -142,6 +162,8 @@ class StatementSign(Result):
     body: dict[str, Any]
     seal: SeenHead
     file: str
+    trust: Literal["pinned", "on_faith"] | None = None
+    about: list[dict[str, Any]] | None = None
 
 
 class CarriedBlobs(Result):
@@ -405,6 +427,8 @@ RESULTS: dict[str, type[Result]] = {
     "schema": Schema,
     "seal": Seal,
     "show": Show,
+    "statement record": StatementRecord,
+    "statement request": StatementRequest,
     "statement sign": StatementSign,
     "verify": Verify,
 }
