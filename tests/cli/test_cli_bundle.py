@@ -150,3 +150,28 @@ def test_blobs_left_out_are_told(sealed, tmp_path):
     assert came["blobs"]["left_out"] == told["blobs"]["left_out"] > 0
     codes = {item["code"] for item in sealed.json("verify", "--level", "blobs").result["findings"]}
     assert "BLOB_MISSING" in codes
+
+
+def test_on_another_machine_a_kept_seal_is_where_verification_begins(made, tmp_path, monkeypatch):
+    """A copy that came as a bundle is checked from a seal that its reader kept; another history is not imported."""
+    kept = tmp_path / "kept.seal"
+    assert made("seal", "--out", kept).code == 0
+    for number in range(5):
+        made("note", "@0", f"note {number}")
+    assert made("seal").code == 0
+    out = tmp_path / "x.tar"
+    assert made("export", "bundle", out).code == 0
+    other = tmp_path / "other"
+    assert made("init", other, "--origin", "example.com/tests").code == 0
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "elsewhere"))
+    made.ledger = tmp_path / "copy"
+    assert made.json("import", out, "--expect-seal", kept).result["rollback"] == "expected seal found"
+    report = made.json("verify", "--since", kept).result
+    assert (report["verdict"], report["rollback"]) == ("verified", "expected seal found")
+    assert 0 < report["since"] < report["records"]
+    made.ledger = other
+    assert made("export", "bundle", tmp_path / "y.tar").code == 0
+    made.ledger = tmp_path / "wrong"
+    refused = made.json("import", tmp_path / "y.tar", "--expect-seal", kept)
+    assert refused.error["code"] == "EXPECTED_SEAL"
+    assert not made.ledger.exists()
