@@ -29,9 +29,15 @@ REGISTRY: dict[str, dict[str, tuple[str, str]]] = {
             f"{_HERE}.statement:statement",
             "Ask for statements, sign them, hand them in",
         ),
-        "backup": (f"{_HERE}.upkeep:backup", "Copy the ledger while others append"),
+        "backup": (
+            f"{_HERE}.upkeep:backup",
+            "Copy the ledger while others append, and verify the copy",
+        ),
         "gc": (f"{_HERE}.upkeep:gc", "Remove blobs that no record names"),
-        "import": (f"{_HERE}.bundle:import_", "Make a ledger of a bundle, verified first"),
+        "import": (
+            f"{_HERE}.bundle:import_",
+            "Make a ledger of a bundle, after everything in it was verified",
+        ),
         "restore": (f"{_HERE}.restore:restore", "Go on from a backup, by root's statement"),
     },
     "The work": {

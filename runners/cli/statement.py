@@ -31,8 +31,7 @@ def statement() -> None:
 
 
 @statement.command(
-    example="evidence statement request leakage.accepted --ref audit=4f2a81 --set why='two greetings' --out ask.json\n"
-    "evidence export bundle audit.tar --of 4f2a81"
+    example="evidence statement request leakage.accepted --ref audit=4f2a81 --set why='two greetings' --out ask.json"
 )
 @click.argument("kind", metavar="KIND")
 @click.option(

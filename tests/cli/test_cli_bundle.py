@@ -165,7 +165,9 @@ def test_on_another_machine_a_kept_seal_is_where_verification_begins(made, tmp_p
     assert made("init", other, "--origin", "example.com/tests").code == 0
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "elsewhere"))
     made.ledger = tmp_path / "copy"
-    assert made.json("import", out, "--expect-seal", kept).result["rollback"] == "expected seal found"
+    assert (
+        made.json("import", out, "--expect-seal", kept).result["rollback"] == "expected seal found"
+    )
     report = made.json("verify", "--since", kept).result
     assert (report["verdict"], report["rollback"]) == ("verified", "expected seal found")
     assert 0 < report["since"] < report["records"]
