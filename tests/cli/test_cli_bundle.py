@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shutil
 import tarfile
 
@@ -177,3 +179,26 @@ def test_on_another_machine_a_kept_seal_is_where_verification_begins(made, tmp_p
     refused = made.json("import", tmp_path / "y.tar", "--expect-seal", kept)
     assert refused.error["code"] == "EXPECTED_SEAL"
     assert not made.ledger.exists()
+
+
+def test_what_another_process_is_filling_is_left_to_it(sealed, tmp_path):
+    """Two imports to one place, or two exports to one file, never write into one another."""
+    out, copy = tmp_path / "x.tar", tmp_path / "copy"
+    assert sealed("export", "bundle", out).code == 0
+    second = tmp_path / "y.tar"
+    sealed_at, sealed.ledger = sealed.ledger, copy
+    staging_of(copy).mkdir()
+    (staging_of(copy) / "theirs").write_bytes(b"x")
+    staging_of(second).write_bytes(b"theirs")
+    handles = [os.open(staging_of(path), os.O_RDONLY) for path in (copy, second)]
+    try:
+        for handle in handles:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        assert sealed.json("import", out).error["code"] == "LEDGER_BUSY"
+        sealed.ledger = sealed_at
+        assert sealed.json("export", "bundle", second).error["code"] == "LEDGER_BUSY"
+    finally:
+        for handle in handles:
+            os.close(handle)
+    assert (staging_of(copy) / "theirs").exists()
+    assert staging_of(second).read_bytes() == b"theirs"
