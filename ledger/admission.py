@@ -79,6 +79,29 @@ class Chain:
         self.state.last_time = record.time
         return warnings
 
+    def check_apart(self, record: Record) -> Context:
+        """Check of a record what can be told without all that stands before it, and change nothing.
+
+        Its body, its writer's key and signature, its statement but for nonce and head, and its refs, by the keys of
+        this chain's state. For records that come without their history and are proven to be in it.
+
+        Returns:
+            What the rules beyond the refs would look at.
+
+        Raises:
+            EvidenceError: the first thing that is wrong, with its code.
+        """
+        try:
+            body = check_body(record.kind, record.schema, record.body)
+            rule = RULES[record.kind]
+            self._check_key(record, rule, body)
+            self._check_signature(record)
+            self._check_statement(record, rule, seen=False)
+            refs = self._check_refs(record, rule)
+        except EvidenceError as error:
+            raise _placed(error, record) from None
+        return Context(self.state, record, body, refs, self.tree, self.resolve)
+
     def _check(self, record: Record, signature_known_good: bool) -> list[str]:
         self._check_place(record)
         body = check_body(record.kind, record.schema, record.body)
@@ -156,7 +179,7 @@ class Chain:
                 "SIGNATURE_INVALID", "the signature is not the writer's over these bytes"
             )
 
-    def _check_statement(self, record: Record, rule: Rule) -> None:
+    def _check_statement(self, record: Record, rule: Rule, *, seen: bool = True) -> None:
         statement = record.statement
         if rule.statement is None:
             if statement is not None:
@@ -177,7 +200,8 @@ class Chain:
                 expected=rule.statement,
                 actual=", ".join(key.roles),
             )
-        self._check_seen(statement)
+        if seen:
+            self._check_seen(statement)
         message = statements.signed_message(
             record.ledger, record.kind, record.refs, record.body, statement
         )

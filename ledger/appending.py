@@ -168,7 +168,7 @@ class Appending(Reading):
             with self.store.transaction():
                 chain = self._current_chain()
                 admitted = self._admit_group(chain, group, stop_at_error=stop_at_error)
-                self.store.append([_row(record) for record in admitted])
+                self.store.append([record.as_row() for record in admitted])
         except LedgerError as error:
             self._chain = None
             self._cache.clear()  # what was admitted here was rolled back and must not be found
@@ -384,11 +384,6 @@ class Appending(Reading):
             highwater.write(self._state_dir, mark, durable=durable)
         except OSError:  # the records are durable; only what helps later could not be written
             self.warnings.append(("HIGHWATER_LAGS", chain.size - 1))
-
-
-def _row(record: Record) -> tuple[int, bytes, bytes | None, bytes, bytes]:
-    prev = None if record.prev is None else bytes.fromhex(record.prev[7:])
-    return record.seq, bytes.fromhex(record.id[7:]), prev, record.signature, record.entry
 
 
 def _as_usage(error: LedgerError) -> UsageError:

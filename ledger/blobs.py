@@ -6,6 +6,7 @@ renamed, folder fsynced, so a crash leaves a whole blob or a stray temporary fil
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import secrets
@@ -13,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from errno import ELOOP, ENOTDIR
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 from pydantic import ValidationError
 
@@ -29,6 +30,13 @@ SAFETENSORS = "application/vnd.safetensors"
 BINARY = "application/octet-stream"
 MAX_FILE_BYTES = 1 << 40
 """A file that goes on for longer is taken for one without end."""
+
+
+class Source(Protocol):
+    """Where bytes are read from."""
+
+    def read(self, count: int, /) -> bytes:
+        """Up to so many bytes; nothing at the end."""
 
 
 class BlobStore:
@@ -71,7 +79,7 @@ class BlobStore:
         digest = PREFIX + hashlib.sha256(data).hexdigest()
         blob = Blob(digest=digest, size=len(data), media_type=media_type, count=count)
         with disk.translated(self.folder):
-            if not self._is_whole(digest):
+            if not self._used_again(digest):
                 with self._writing(digest) as stream:
                     stream.write(data)
         return blob
@@ -97,6 +105,31 @@ class BlobStore:
         with source, disk.translated(self.folder):
             digest, size = self._keep(source, path.name, max_bytes)
         return Blob(digest=digest, size=size, media_type=media_type, count=count)
+
+    def receive(self, source: Source, digest: str) -> None:
+        """Keep what a stream gives, which must be the blob of this name; of other bytes nothing stays.
+
+        Raises:
+            UsageError: `DISK_FULL`, `OS_REFUSED`.
+            EvidenceError: `BLOB_WRONG`; what reading the stream raises.
+        """
+        state = hashlib.sha256()
+        with disk.translated(self.folder):
+            with self._new_file() as (temporary, target):
+                while chunk := source.read(CHUNK_BYTES):
+                    state.update(chunk)
+                    target.write(chunk)
+            actual = PREFIX + state.hexdigest()
+            if actual != digest:
+                temporary.unlink()
+                raise EvidenceError(
+                    "BLOB_WRONG",
+                    f"blob {digest} has other bytes",
+                    field=self._place_of(digest),
+                    expected=digest,
+                    actual=actual,
+                )
+            self._place(temporary, digest)
 
     def open(self, digest: str) -> BinaryIO:
         """A blob for streaming; the caller compares the digest. `read` does it for you.
@@ -170,16 +203,40 @@ class BlobStore:
                     raise UsageError("TOO_LARGE", f"{name} has more than {max_bytes} bytes")
                 target.write(chunk)
         digest = PREFIX + state.hexdigest()
-        if self._is_whole(digest):
+        if self._used_again(digest):
             temporary.unlink()
         else:
             self._place(temporary, digest)
         return digest, size
 
-    def _is_whole(self, digest: str) -> bool:
-        """Whether a blob is there with its own bytes; one that was damaged is written again by who brings them."""
+    def _used_again(self, digest: str) -> bool:
+        """Whether the blob is there and whole; it then counts as written now, so that nobody sweeps it (`ledger.sweep`)."""
         if not self.has(digest):
             return False
+        with self.lock(fcntl.LOCK_SH), suppress(FileNotFoundError, PermissionError):
+            os.utime(self.path(digest), follow_symlinks=False)
+            return self._is_whole(digest)
+        return False  # it was swept away a moment ago, or is not ours: written anew
+
+    @contextmanager
+    def lock(self, how: int) -> Iterator[None]:
+        """Hold the lock between who uses a blob again and who sweeps blobs; the system frees it.
+
+        Args:
+            how: `fcntl.LOCK_SH` to use, `fcntl.LOCK_EX` to sweep.
+
+        Raises:
+            OSError: there is no folder of blobs.
+        """
+        handle = os.open(self.folder / "sha256", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(handle, how)
+            yield
+        finally:
+            os.close(handle)
+
+    def _is_whole(self, digest: str) -> bool:
+        """Whether a blob is there with its own bytes; one that was damaged is written again by who brings them."""
         try:
             self.check(digest)
         except EvidenceError as error:

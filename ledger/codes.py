@@ -978,6 +978,22 @@ CODES: dict[str, Code] = {
         "a blob is withheld that the record named does not rest on",
         "name the record that names the blob",
     ),
+    "BUNDLE_MALFORMED": Code(
+        "a file is not a bundle in the one form that is read",
+        "make the bundle again: evidence export bundle OUT",
+    ),
+    "BUNDLE_DAMAGED": Code(
+        "a bundle's bytes are not those that its digest is of",
+        "fetch the bundle again from where it was made",
+    ),
+    "BUNDLE_WRONG": Code(
+        "what a bundle says of itself, or the blobs that it lists, do not fit its records",
+        "make the bundle again: evidence export bundle OUT",
+    ),
+    "BUNDLE_PARTIAL": Code(
+        "a bundle holds what one record rests on, and more is needed",
+        "ask for the whole ledger: evidence export bundle OUT",
+    ),
     "UNDERIVED": Code(
         "a record decides something by numbers that this version cannot derive again",
         "do not rest anything on it; verify with a version that derives its kind",

@@ -72,6 +72,11 @@ class Record(NamedTuple):
         value = self.refs.get(role, [])
         return value if isinstance(value, list) else [value]
 
+    def as_row(self) -> tuple[int, bytes, bytes | None, bytes, bytes]:
+        """(seq, id, prev, signature, entry), as a store keeps it."""
+        prev = None if self.prev is None else bytes.fromhex(self.prev[7:])
+        return self.seq, bytes.fromhex(self.id[7:]), prev, self.signature, self.entry
+
     def all_refs(self) -> list[tuple[str, str]]:
         """Every (role, id) pair, roles in name order."""
         return [(role, ref) for role in sorted(self.refs) for ref in self.ref_list(role)]

@@ -123,7 +123,9 @@ class BlobPass:
             faith = replay(record, self.view)
         except (EvidenceError, UsageError) as error:
             finding = Finding.of(error, record.seq, record.id)
-            if error.code != "BLOB_MISSING":
+            if error.code == "BUNDLE_PARTIAL":
+                self.report.missing.append(finding)
+            elif error.code != "BLOB_MISSING":
                 self.report.wrong.append(finding)
             elif not self._all_withheld(record):
                 self.report.missing.append(finding)

@@ -195,6 +195,21 @@ class SqliteStore:
         finally:
             self._rollback()
 
+    def copy_to(self, path: Path) -> None:
+        """Copy the database as it is at one moment to a new file, whoever appends meanwhile.
+
+        Raises:
+            UsageError: `LEDGER_BUSY`, `DISK_FULL`.
+            EvidenceError: `LEDGER_UNREADABLE`.
+        """
+        with translated(path):
+            copy = connect_patiently(path, "rwc")
+            try:
+                self._db.backup(copy)
+            finally:
+                copy.close()
+        path.chmod(0o600)
+
     def tail(self) -> tuple[int, bytes | None]:
         """Number of records and the id stored beside the last one."""
         with translated(self.path):

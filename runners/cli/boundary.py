@@ -30,6 +30,8 @@ EXIT_2 = frozenset(
     {
         "BLOB_MISSING",
         "BLOB_WITHHELD",
+        "BUNDLE_MALFORMED",
+        "BUNDLE_PARTIAL",
         "DISK_FULL",
         "FORMAT_UNKNOWN",
         "INPUT_MISSING",

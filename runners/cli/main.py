@@ -25,7 +25,19 @@ REGISTRY: dict[str, dict[str, tuple[str, str]]] = {
         "policy": (f"{_HERE}.policy:policy", "Declare the floors of every promotion"),
         "note": (f"{_HERE}.notes:note", "Record words about a record"),
         "seal": (f"{_HERE}.seals:seal", "Sign the ledger's size and root"),
-        "statement": (f"{_HERE}.statement:statement", "Sign what you are asked to state"),
+        "statement": (
+            f"{_HERE}.statement:statement",
+            "Ask for statements, sign them, hand them in",
+        ),
+        "backup": (
+            f"{_HERE}.upkeep:backup",
+            "Copy the ledger while others append, and verify the copy",
+        ),
+        "gc": (f"{_HERE}.upkeep:gc", "Remove blobs that no record names"),
+        "import": (
+            f"{_HERE}.bundle:import_",
+            "Make a ledger of a bundle, after everything in it was verified",
+        ),
         "restore": (f"{_HERE}.restore:restore", "Go on from a backup, by root's statement"),
     },
     "The work": {
@@ -64,6 +76,7 @@ REGISTRY: dict[str, dict[str, tuple[str, str]]] = {
             f"{_HERE}.seals:prove",
             "Prove that a record is under a seal, or check such a proof",
         ),
+        "export": (f"{_HERE}.bundle:export", "Take evidence out, for others to verify"),
         "verify": (f"{_HERE}.verify:verify", "Check everything again from the bytes"),
         "schema": (f"{_HERE}.schema:schema", "Show what a kind of record holds and needs"),
     },

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from runners.cli.progress import Progress
     from verifiers.report import Finding, Report
+    from verifiers.verify import Options
 
 _COLORS = {"verified": "green", "wrong": "red", "incomplete": "yellow"}
 _EXIT = {"verified": 0, "wrong": REFUSED, "incomplete": MISUSED}
@@ -28,7 +29,8 @@ _MAX_SEAL_BYTES = 1_000_000
 @click.command(
     cls=Verb,
     example="evidence verify --level blobs --root ed25519:4f2a81… --expect-seal latest.seal\n"
-    "evidence verify 4f2a81 --level blobs",
+    "evidence verify 4f2a81 --level blobs\n"
+    "evidence verify --bundle support-bot.tar --root ed25519:4f2a81…",
 )
 @click.argument("record", required=False)
 @click.option(
@@ -58,6 +60,12 @@ _MAX_SEAL_BYTES = 1_000_000
     "first SIZE records, or under what this user's high-water file saw last.",
 )
 @click.option(
+    "--bundle",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Check this bundle instead of a ledger; it is unpacked into the system's folder for temporary files.",
+)
+@click.option(
     "--workers",
     type=click.IntRange(min=1),
     metavar="N",
@@ -71,6 +79,7 @@ def verify(
     roots: tuple[str, ...],
     expect_seal: Path | None,
     since: str | None,
+    bundle: Path | None,
     workers: int | None,
 ) -> None:
     """Check everything again from the bytes.
@@ -79,28 +88,27 @@ def verify(
     Exits with 0 verified, 1 wrong, 2 incomplete or unreadable.
     """
     from verifiers.verify import Options
-    from verifiers.verify import verify as run
 
-    _check_roots(roots)
+    check_roots(roots)
+    if bundle is not None and since is not None:
+        raise click.UsageError("a bundle is checked whole: leave --since out")
     begin, kept = _since(since)
-    note = None if expect_seal is None else _read_seal(expect_seal, "--expect-seal")
+    note = None if expect_seal is None else read_seal(expect_seal, "--expect-seal")
     if kept is not None and note is not None:
         raise click.UsageError("--since with a seal's file is --expect-seal too: give it once")
     note = note or kept
     with app.progress("verifying") as bar:
-        report = run(
-            app.ledger_path,
-            Options(
-                level="blobs" if level == "blobs" else "records",
-                record=record,
-                pinned_roots=frozenset(roots),
-                expect_seal=note,
-                state_dir=app.state_dir,
-                since=begin,
-                workers=workers,
-                progress=_progress(bar),
-            ),
+        options = Options(
+            level="blobs" if level == "blobs" else "records",
+            record=record,
+            pinned_roots=frozenset(roots),
+            expect_seal=note,
+            state_dir=app.state_dir,
+            since=begin,
+            workers=workers,
+            progress=_progress(bar),
         )
+        report = _run(app, bundle, options)
     app.emit(
         report.as_dict(),
         _lines(report),
@@ -111,7 +119,22 @@ def verify(
     )
 
 
-def _check_roots(roots: tuple[str, ...]) -> None:
+def _run(app: App, bundle: Path | None, options: Options) -> Report:
+    if bundle is None:
+        from verifiers.verify import verify as run
+
+        return run(app.ledger_path, options)
+    from runners.bundles import verify_apart
+
+    return verify_apart(bundle, options)
+
+
+def check_roots(roots: tuple[str, ...]) -> None:
+    """Refuse what is no whole key id.
+
+    Raises:
+        UsageError: `USAGE`.
+    """
     import re
 
     from ledger.errors import UsageError
@@ -135,11 +158,15 @@ def _since(text: str | None) -> tuple[int | Literal["last"] | None, bytes | None
         return "last", None
     if text.isascii() and text.isdecimal() and len(text) < 18:
         return int(text), None
-    return "last", _read_seal(Path(text), "--since")
+    return "last", read_seal(Path(text), "--since")
 
 
-def _read_seal(path: Path, option: str) -> bytes:
-    """A seal's file; one that holds none is the caller's mistake, not a finding about the ledger."""
+def read_seal(path: Path, option: str) -> bytes:
+    """A seal's file; one that holds none is the caller's mistake, not a finding about the ledger.
+
+    Raises:
+        UsageError: `USAGE`.
+    """
     from ledger import seals
     from ledger.digests import open_regular
     from ledger.errors import UsageError
@@ -223,8 +250,11 @@ def _trust(report: Report) -> str:
 
 
 def _blob_fields(report: Report) -> list[tuple[str, object]]:
+    faith = [
+        ("on faith", f"{number:,} x {what}") for what, number in sorted(report.on_faith.items())
+    ]
     if report.level != "blobs":
-        return []
+        return [*faith]
     blobs = report.blobs
     replayed = ", ".join(f"{number} {kind}" for kind, number in sorted(report.replayed.items()))
     return [
@@ -233,7 +263,7 @@ def _blob_fields(report: Report) -> list[tuple[str, object]]:
             f"{blobs.checked:,} whole, {blobs.wrong:,} wrong, {blobs.withheld:,} withheld, {blobs.unread:,} unread",
         ),
         ("derived", replayed or "nothing"),
-        *(("on faith", f"{number:,} x {what}") for what, number in sorted(report.on_faith.items())),
+        *faith,
     ]
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from campaigns import (
+    hostile_bundles,
     hostile_data,
     hostile_keys,
     hostile_ledger,
@@ -36,9 +37,10 @@ GROUPS: dict[str, dict[str, Maker]] = {
     "data": hostile_data.KINDS,
     "models": hostile_models.KINDS,
     "words": hostile_words.KINDS,
+    "bundles": hostile_bundles.KINDS,
 }
 FULL_ROUNDS = 10
-SLICE_CASES = 24
+SLICE_CASES = 27
 CONTROLS: dict[str, tuple[str, ...]] = {
     "verify": ("verify", "--level", "blobs"),
     "note": ("note", "@0", "words"),
@@ -46,7 +48,6 @@ CONTROLS: dict[str, tuple[str, ...]] = {
     "model": ("model", "add", "input/model", "--licence", "x"),
 }
 EXCLUDED = {
-    "bundles": "this version has no command that makes or reads a bundle",
     "Parquet": "this version ingests JSON lines only; a Parquet file is refused line by line, never unpacked",
     "the child process's pipe": "fuzzed in process, see the campaign fuzz",
     "what libraries do with a registered model": "loading it takes torch; here it is registered or refused",

@@ -84,6 +84,11 @@ CAMPAIGNS = {
             "crafted files and words end in one clear error, bounded, with nothing left behind",
         ),
         Campaign(
+            "bundles",
+            "campaigns.bundles",
+            "changed bundles are refused or hold the same records, and a killed import leaves nothing or a whole ledger",
+        ),
+        Campaign(
             "fuzz",
             "campaigns.fuzz",
             "no bytes make a parser raise, hang or grow; what is read is written back the same",

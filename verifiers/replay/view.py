@@ -12,7 +12,7 @@ from ledger.errors import EvidenceError, UsageError
 from ledger.record import Record
 
 MAX_LINE_DEPTH = 64
-_OF_BYTES = frozenset({"BLOB_MISSING", "BLOB_WRONG", "TOO_LARGE", "UNSAFE_PATH"})
+_OF_BYTES = frozenset({"BUNDLE_PARTIAL", "BLOB_MISSING", "BLOB_WRONG", "TOO_LARGE", "UNSAFE_PATH"})
 
 
 class Source(Protocol):

@@ -132,8 +132,28 @@ class Restore(Result):
     request: str | None = None
 
 
+class StatementRequest(Result):
+    """`evidence statement request`."""
+
+    ledger: str
+    kind: str
+    refs: dict[str, Id | list[Id]]
+    body: dict[str, Any]
+    seal: SeenHead
+    file: str
+
+
+class StatementRecord(Result):
+    """`evidence statement record`."""
+
+    record: Id
+    seq: Number
+    kind: str
+    key: Key
+
+
 class StatementSign(Result):
-    """`evidence statement sign`."""
+    """`evidence statement sign`; with `--bundle` whether its root was pinned, and the records that it is about."""
 
     key: Key
     ledger: str
@@ -142,6 +162,69 @@ class StatementSign(Result):
     body: dict[str, Any]
     seal: SeenHead
     file: str
+    trust: Literal["pinned", "on_faith"] | None = None
+    about: list[dict[str, Any]] | None = None
+
+
+class CarriedBlobs(Result):
+    """Blobs that travel, that a record withholds, and that whoever made the bundle left out."""
+
+    here: Number
+    withheld: Number
+    left_out: Number
+
+
+class ExportBundle(Result):
+    """`evidence export bundle`; `size` and `root` of the ledger, or of the seal that a closure is proven under."""
+
+    file: str
+    digest: Id
+    bytes: Number
+    scope: Literal["ledger", "closure"]
+    origin: str
+    record: Id | None
+    records: Number
+    size: Number
+    root: Root
+    blobs: CarriedBlobs
+
+
+class Import(Result):
+    """`evidence import`."""
+
+    ledger: str
+    id: Id
+    origin: str
+    records: Number
+    root: Root
+    verdict: Literal["verified", "wrong", "incomplete"]
+    level: Literal["records", "blobs"]
+    trust: Literal["pinned", "on_faith"]
+    rollback: str
+    blobs: CarriedBlobs
+
+
+class Backup(Result):
+    """`evidence backup`; `absent` are blobs that records name and that the ledger has not."""
+
+    folder: str
+    origin: str
+    size: Number
+    root: Root
+    blobs: Number
+    bytes: Number
+    absent: list[Id]
+
+
+class Gc(Result):
+    """`evidence gc`; `removed` and `leftovers` would be removed under `dry_run`, `young` are left for now."""
+
+    dry_run: bool
+    removed: list[Id]
+    leftovers: list[str]
+    bytes: Number
+    young: Number
+    named: Number
 
 
 class Head(Result):
@@ -323,7 +406,11 @@ class Schema(OpenResult):
 
 RESULTS: dict[str, type[Result]] = {
     "audit lineage": AuditLineage,
+    "backup": Backup,
     "diff": Diff,
+    "export bundle": ExportBundle,
+    "gc": Gc,
+    "import": Import,
     "init": Init,
     "key enroll": KeyEnroll,
     "key list": KeyList,
@@ -340,6 +427,8 @@ RESULTS: dict[str, type[Result]] = {
     "schema": Schema,
     "seal": Seal,
     "show": Show,
+    "statement record": StatementRecord,
+    "statement request": StatementRequest,
     "statement sign": StatementSign,
     "verify": Verify,
 }
