@@ -718,6 +718,34 @@ CODES: dict[str, Code] = {
         "not enough was run again from bytes by an independent key, or a re-run disagreed",
         "have an auditor run it again; this version has no command for re-runs yet",
     ),
+    "TEST_OTHER_ARM": Code(
+        "a model that is neither nominated nor the study's baseline would read a test",
+        "a test is read by the arms of one nomination: evidence eval test REVIEW",
+    ),
+    "TEST_SEEN": Code(
+        "a case of the test was trained on or validated on before",
+        "take a test that nothing has read: evidence eval register CONFIG",
+    ),
+    "TEST_LOOKED_AGAIN": Code(
+        "cases of the test were looked at before, by whatever ids they went then",
+        "take a test that nobody has looked at; --again looks all the same, and no promotion can rest on it",
+    ),
+    "REVIEW_WRONG": Code(
+        "what a reviewer was shown of a test is not what the ledger had read before",
+        "make the request again: evidence review test NOMINATION PROTOCOL",
+    ),
+    "GRANT_UNFOUNDED": Code(
+        "something stands against a promotion that was granted",
+        "read what does: evidence promote CHECKPOINT",
+    ),
+    "NOT_PROMOTED": Code(
+        "the bytes of a folder are not promoted",
+        "do not load it; list what is promoted: evidence promotion list",
+    ),
+    "PROMOTION_WITHDRAWN": Code(
+        "a promotion was withdrawn",
+        "do not load it; list what is promoted: evidence promotion list",
+    ),
     "STUDY_MISSING": Code(
         "no study was registered before the run was launched",
         "register a study before its runs are launched: evidence study register FILE",
@@ -740,14 +768,14 @@ CODES: dict[str, Code] = {
     ),
     "REVIEW_MISSING": Code(
         "no reviewer signed a statement over the test protocol",
-        "a reviewer signs the test protocol; this version has no command for it yet",
+        "have a reviewer sign the test: evidence review test NOMINATION PROTOCOL",
     ),
     "GATE_MISSING": Code(
         "no gate was decided", "decide the study's gate: evidence study decide STUDY"
     ),
     "APPROVAL_MISSING": Code(
         "fewer reviewers approved than the policy demands",
-        "reviewers sign the gate; this version has no command for it yet",
+        "have reviewers sign the gate: evidence promotion approve GATE",
     ),
     "BYTES_DIFFER": Code(
         "the bytes on disk are not there or not those of the checkpoint",
@@ -927,7 +955,7 @@ CODES: dict[str, Code] = {
     ),
     "GRANT_NOT_OFFERED": Code(
         "nothing is missing for a promotion, and this command only records refusals",
-        "have reviewers and the promote key sign: see docs/spec/rules.md, G4",
+        "have the promote key sign: evidence promotion grant GATE DIR",
     ),
     "EVALUATION_FAILED": Code(
         "a model could not be put through a protocol; nothing was counted",

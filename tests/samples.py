@@ -360,6 +360,7 @@ PROMOTION: dict[str, dict[str, Any]] = {
     "test.reviewed": {
         "fresh": True,
         "findings": None,
+        "look": 1,
         "paraphrase": "none found",
         "contamination": "none known",
     },

@@ -19,7 +19,6 @@ UNDERIVED = frozenset(
         "rollout.group",
         "judge.qualified",
         "check.reproduced",
-        "promotion.granted",
     }
 )
 

@@ -22,7 +22,7 @@ STEPS: dict[str, str] = {
     "V17": "datasets, splits and audits, of data and of rewards, are derived again from their rows",
     "V18": "batches read training rows, checkpoint bytes give the acknowledged state, the planned tensors, the parts",
     "V19": "outcomes, evaluations and comparisons are derived again from transcripts and raw passes",
-    "V20": "studies, nominations, gates and refusals are derived again from the evidence",
+    "V20": "studies, nominations, reviews of tests, gates, grants and refusals are derived again from the evidence",
 }
 
 _CODES_OF_STEP: dict[str, tuple[str, ...]] = {
@@ -89,7 +89,9 @@ _CODES_OF_STEP: dict[str, tuple[str, ...]] = {
         "REFUSAL_WRONG",
         "STUDY_WRONG",
         "NOMINATION_WRONG",
+        "REVIEW_WRONG",
         "GATE_UNFOUNDED",
+        "GRANT_UNFOUNDED",
         "UNDERIVED",
     ),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from ledger.checks.context import Check, Context
+from ledger.record import Record
 from ledger.records.evaluation import (
     ArmTranscribed,
     ComparisonMade,
@@ -38,7 +39,7 @@ def _protocol(context: Context) -> None:
 
 
 def _arm(context: Context) -> None:
-    """E2: an arm answers every case; a test is read only under a reviewer's statement."""
+    """E2: an arm answers every case; a test is read only under a reviewer's statement, by its nomination's models."""
     body = cast("ArmTranscribed", context.body)
     protocol = context.need("protocol")
     cases = sum(protocol.body["case_kinds"].values())
@@ -60,6 +61,22 @@ def _arm(context: Context) -> None:
     if review is not None and review.ref("protocol") != protocol.id:
         raise context.fail(
             "TEST_NOT_REVIEWED", "the review is of another protocol", field="refs.review"
+        )
+    if review is not None:
+        _under_review(context, review)
+
+
+def _under_review(context: Context, review: Record) -> None:
+    nomination = context.fetch(str(review.ref("nomination")))
+    study = context.fetch(str(nomination.ref("study")))
+    allowed = [str(study.ref("baseline")), *nomination.ref_list("checkpoint")]
+    subject = context.ref("checkpoint") or context.need("model")
+    if subject.id not in allowed:
+        raise context.fail(
+            "TEST_OTHER_ARM",
+            "the model is neither nominated nor the study's baseline, so it may not read the test",
+            field="refs",
+            actual=subject.id,
         )
 
 

@@ -14,6 +14,7 @@ from ledger.records.base import (
     KeyId,
     Model,
     Name,
+    Positive,
     RecordId,
     Slug,
     Text,
@@ -31,7 +32,10 @@ class CandidateNominated(Body):
 
 
 class TestReviewed(Body):
-    """A reviewer looked at a test set before it was used."""
+    """A reviewer looked at a test set before it was used.
+
+    `findings` lists every row of the past that touches a case, `fresh` says that there is none; `look` is 1 for the first.
+    """
 
     __test__: ClassVar[bool] = False
     kind: ClassVar[str] = "test.reviewed"
@@ -39,6 +43,7 @@ class TestReviewed(Body):
 
     fresh: bool
     findings: Blob | None
+    look: Positive
     paraphrase: Text
     contamination: Text
 

@@ -16,6 +16,7 @@ from ledger.canonical import loads
 from ledger.errors import UsageError
 from runners.assess.config import LikelihoodSettings
 from runners.assess.prompts import write_template
+from runners.assess.reviews import arm_under
 from runners.child import ChildExit, Event, Reply, run_child
 from runners.prepare.data import put_lines, read_lines
 from runners.prepare.shelf import model_folder
@@ -45,7 +46,14 @@ class Place:
     logs: Path
 
 
-def evaluate(ledger: Ledger, protocol: Record, subject: Record, place: Place, tell: Tell) -> Record:
+def evaluate(
+    ledger: Ledger,
+    protocol: Record,
+    subject: Record,
+    place: Place,
+    tell: Tell,
+    review: Record | None = None,
+) -> Record:
     """Transcribe, judge and count one subject under one protocol; the evaluation's record.
 
     Args:
@@ -54,6 +62,8 @@ def evaluate(ledger: Ledger, protocol: Record, subject: Record, place: Place, te
         subject: a registered model or a published checkpoint.
         place: where to work.
         tell: called for progress.
+        review: the reviewer's statement under which a test is read. An arm that the subject has under it already is gone on
+            with, so that a broken evaluation is no second look.
 
     Raises:
         UsageError: `MODEL_NOT_HERE`, `EVALUATION_FAILED`, or what the rules refuse.
@@ -61,13 +71,21 @@ def evaluate(ledger: Ledger, protocol: Record, subject: Record, place: Place, te
     """
     place.logs.mkdir(parents=True, exist_ok=True, mode=0o700)
     with tempfile.TemporaryDirectory(prefix="evidence-eval-") as scratch:
-        arm = transcribe(ledger, protocol, subject, place, Path(scratch), tell)
+        arm = arm_under(ledger, review, subject) if review else None
+        if arm is None:
+            arm = transcribe(ledger, protocol, subject, place, Path(scratch), tell, review)
         passes = judge(ledger, protocol, arm, place, Path(scratch), tell)
     return complete(ledger, protocol, arm, passes)
 
 
 def transcribe(
-    ledger: Ledger, protocol: Record, subject: Record, place: Place, scratch: Path, tell: Tell
+    ledger: Ledger,
+    protocol: Record,
+    subject: Record,
+    place: Place,
+    scratch: Path,
+    tell: Tell,
+    review: Record | None = None,
 ) -> Record:
     """What the subject answers to every case, recorded as an arm."""
     base = _base_model(ledger, subject)
@@ -101,7 +119,7 @@ def transcribe(
             "weights": ended.end["weights"],
             "engine": _engine(started),
         },
-        {"protocol": protocol.id, kind: subject.id},
+        {"protocol": protocol.id, kind: subject.id, **({"review": review.id} if review else {})},
     )
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from runners.cli import render
 from runners.cli.commands import Group
 from runners.cli.context import App, pass_app
+
+if TYPE_CHECKING:
+    from ledger.record import Record
 
 
 @click.group(cls=Group)
@@ -58,23 +61,40 @@ def register(app: App, config: Path) -> None:
     )
 
 
-@evaluation.command(name="run", example="evidence eval run 4f2a81 91c0de")
+@evaluation.command(
+    name="run",
+    example="evidence eval run 4f2a81 91c0de\nevidence eval run 4f2a81 91c0de --review 77ab12",
+)
 @click.argument("protocol")
 @click.argument("subject", metavar="MODEL|CHECKPOINT")
+@click.option("--review", "review_id", metavar="REVIEW", help="Read a test under this review.")
+@click.option(
+    "--again", is_flag=True, help="Look at a test once more; no promotion can rest on the result."
+)
 @pass_app
-def run_evaluation(app: App, protocol: str, subject: str) -> None:
-    """Put one model or checkpoint through a protocol."""
+def run_evaluation(
+    app: App, protocol: str, subject: str, review_id: str | None, again: bool
+) -> None:
+    """Put one model or checkpoint through a protocol.
+
+    A test is read only under a review, by the models of its nomination.
+    """
     from runners.assess.evaluate import Place, evaluate
+    from runners.assess.reviews import admit_look
     from runners.prepare.shelf import default_shelf
 
     with app.open_ledger() as ledger, app.progress("evaluating", 100) as step:
         place = Place(default_shelf(), app.ledger_path / "work" / "eval")
+        cases = ledger.get(protocol, "protocol.registered")
+        review = ledger.get(review_id, "test.reviewed") if review_id else None
+        admit_look(ledger, cases, review, again=again)
         record = evaluate(
             ledger,
-            ledger.get(protocol, "protocol.registered"),
+            cases,
             ledger.get(subject, "model.registered", "checkpoint.published"),
             place,
             _teller(app, step),
+            review,
         )
     body = record.body
     app.emit(
@@ -129,6 +149,55 @@ def _teller(app: App, step: Any) -> Any:
             app.say(f"{what}: {done} of {total}")
 
     return tell
+
+
+@evaluation.command(name="test", example="evidence eval test 77ab12")
+@click.argument("review_id", metavar="REVIEW")
+@click.option(
+    "--again", is_flag=True, help="Look at a test once more; no promotion can rest on the result."
+)
+@pass_app
+def run_test(app: App, review_id: str, again: bool) -> None:
+    """Let a nomination's arms read the test that a reviewer signed: the baseline, then each checkpoint.
+
+    All of them together are one look. What has its evaluation already is left alone, so a broken test goes on.
+    """
+    from runners.assess.evaluate import Place, evaluate
+    from runners.assess.reviews import admit_look, arm_under, readers
+    from runners.prepare.shelf import default_shelf
+
+    found: dict[str, Record] = {}
+    with app.open_ledger() as ledger, app.progress("testing", 100) as step:
+        review = ledger.get(review_id, "test.reviewed")
+        cases = ledger.get(str(review.ref("protocol")), "protocol.registered")
+        admit_look(ledger, cases, review, again=again)
+        place = Place(default_shelf(), app.ledger_path / "work" / "eval")
+        for subject in readers(ledger, review):
+            arm = arm_under(ledger, review, subject)
+            done = ledger.referrers(arm.id, "arm", "evaluation.completed") if arm else []
+            tell = _teller(app, step)
+            found[subject.id] = (
+                done[-1] if done else evaluate(ledger, cases, subject, place, tell, review)
+            )
+        nomination = ledger.get(str(review.ref("nomination")))
+    rows = [
+        (
+            render.short(name),
+            str(item.body["success"]),
+            str(item.body["cases"]),
+            render.short(item.id),
+        )
+        for name, item in found.items()
+    ]
+    app.emit(
+        {
+            "review": review.id,
+            "protocol": cases.id,
+            "evaluations": {name: item.id for name, item in found.items()},
+        },
+        render.table(("model", "right", "cases", "evaluation"), rows),
+        next_step=f"evidence study decide {render.short(str(nomination.ref('study')))}",
+    )
 
 
 @evaluation.command(example="evidence eval compare 4f2a81 91c0de")

@@ -50,7 +50,15 @@ REGISTRY: dict[str, dict[str, tuple[str, str]]] = {
             f"{_HERE}.nominate:nominate",
             "Nominate one checkpoint for each planned seed of a study, by a comparison on validation",
         ),
+        "review": (
+            f"{_HERE}.review:review",
+            "Review a test before it is read, and sign what you are asked to state",
+        ),
         "promote": (f"{_HERE}.promote:promote", "Promote a checkpoint, or record why not"),
+        "promotion": (
+            f"{_HERE}.promotion:promotion",
+            "Approve, grant, check and withdraw promotions",
+        ),
         "demo": (f"{_HERE}.demo:demo", "Do the whole job on real input"),
     },
     "The evidence": {

@@ -464,6 +464,14 @@ def reviewed_elsewhere(world: World, draft: Draft) -> None:
     under_test(world, draft)
 
 
+def read_by_a_stranger(world: World, draft: Draft) -> None:
+    """Let a model that nobody nominated read a test."""
+    review = world.need("test.reviewed")
+    draft.refs.update(protocol=str(review.ref("protocol")), review=review.id)
+    draft.body["cases"] = sum(world.by_id[draft.refs["protocol"]].body["case_kinds"].values())
+    draft.refs["model"] = world.add("model.registered").id
+
+
 def qualify(world: World, draft: Draft, **changes: object) -> None:
     """Claim a qualification and name the newest one."""
     draft.refs["qualification"] = world.add("judge.qualified", **changes).id
@@ -548,12 +556,19 @@ def other_checkpoint_granted(world: World, draft: Draft) -> None:
 def approvals_by(world: World, draft: Draft, *names: str) -> None:
     """Ask for two reviewers and have the gate approved by those named."""
     world.add("policy.declared", reviewers=2)
-    refs = {"gate": draft.refs["gate"], "checkpoint": draft.refs["checkpoint"]}
+    gate = world.add("gate.decided")
+    draft.refs.update(gate=gate.id, nomination=str(gate.ref("nomination")))
+    refs = {"gate": gate.id, "checkpoint": draft.refs["checkpoint"]}
     made = []
     for name in names:
         body = samples.body("promotion.approved", reviewer=key(name).id, why=world.fresh())
         made.append(world.admit(Draft("promotion.approved", body, refs, stater=name)).id)
     draft.refs["approval"] = made
+
+
+def policy_since_the_gate(world: World, draft: Draft) -> None:
+    """Declare another policy after the gate was decided by the one before."""
+    world.add("policy.declared", alpha="0.01")
 
 
 def approved_by_one_twice(world: World, draft: Draft) -> None:
@@ -974,6 +989,7 @@ REFUSALS = [
     Refusal("E2", "a case too few", "arm.transcribed", bodied(cases=1), "CASES_MISSING"),
     Refusal("E2", "test unreviewed", "arm.transcribed", under_test, "TEST_NOT_REVIEWED"),
     Refusal("E2", "other review", "arm.transcribed", reviewed_elsewhere, "TEST_NOT_REVIEWED"),
+    Refusal("E2", "a stranger", "arm.transcribed", read_by_a_stranger, "TEST_OTHER_ARM"),
     Refusal("E3", "other protocol", "judge.passed", other_protocol, "PROTOCOL_MISMATCH"),
     Refusal("E3", "unplanned pass", "judge.passed", bodied(pass_kind="position_swap"), "PASS_KIND"),
     Refusal("E3", "unproven judge", "judge.passed", bodied(qualified=True), "JUDGE_UNQUALIFIED"),
@@ -1063,6 +1079,8 @@ REFUSALS = [
     Refusal(
         "G4", "other gate's approval", "promotion.granted", approval_of_other_gate, "REVIEW_MISSING"
     ),
+    Refusal("G4", "policy since", "promotion.granted", policy_since_the_gate, "POLICY_OTHER"),
+    Refusal("G7", "fresh with findings", "test.reviewed", bodied(fresh=False), "REVIEW_WRONG"),
     Refusal("G5", "policy left out", "promotion.refused", policy_left_out, "POLICY_OTHER"),
     Refusal("G5", "an older policy", "promotion.refused", older_policy, "POLICY_OTHER"),
     *(
@@ -1258,7 +1276,7 @@ def desk_only(_, draft):
 
 
 def reviewed_test(world, draft):
-    """The review is of this protocol."""
+    """The review is of this protocol, and the model is the baseline of its nomination's study."""
     nomination = world.need("candidate.nominated")
     protocol = world.add("protocol.registered", role="test")
     refs = {"nomination": nomination.id, "protocol": protocol.id}

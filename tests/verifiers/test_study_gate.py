@@ -81,8 +81,12 @@ DODGES = {
     "states that no tensor gives": (lambda: StudyWorld(elsewhere=True), None, {"identities"}),
     "one state in six folders": (lambda: StudyWorld(one_state=True), None, {"identities"}),
     "a seed tried twice": (lambda: StudyWorld(second_run=True), None, {"identities"}),
-    "tested on validation": (lambda: StudyWorld(role="validation"), None, {"identities"}),
-    "another nomination's test": (StudyWorld, other_nomination, {"identities"}),
+    "tested on validation": (
+        lambda: StudyWorld(role="validation"),
+        None,
+        {"identities", "fresh"},
+    ),
+    "another nomination's test": (StudyWorld, other_nomination, {"identities", "looks"}),
     "nothing run again": (StudyWorld, nothing_again, {"reproduced"}),
     "a re-run disagreed": (StudyWorld, disagree, {"reproduced"}),
 }

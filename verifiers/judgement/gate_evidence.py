@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from verifiers.judgement.comparison import Line, Pair
+    from verifiers.judgement.exposure import Exposure
     from verifiers.judgement.statistics import Interval
 
 _POLICY_FIELDS: Final = frozenset(
@@ -112,10 +113,14 @@ class SeedEvidence:
 
 @dataclass(frozen=True)
 class Evidence:
-    """Everything a gate looks at: the seeds, and whether the judge is qualified."""
+    """Everything a gate looks at: the seeds, whether the judge is qualified, and what was read of the test before.
+
+    `exposure` is None where no reviewed test is behind the outcomes: its lines are then no part of the gate.
+    """
 
     seeds: Sequence[SeedEvidence]
     judge_qualified: bool
+    exposure: Exposure | None = None
 
 
 @dataclass

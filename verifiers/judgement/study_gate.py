@@ -59,15 +59,41 @@ def gate_of(
         if baseline is not None and name in by_subject
     ]
     qualified = all(judge_qualified(item, view) for item in evaluations)
-    return decide_gates(Evidence(seeds, qualified), demanded, generator(GATE_SEED))
+    exposure = None
+    if baseline is not None:
+        from verifiers.replay.exposure import exposure_of  # noqa: PLC0415 - replay imports this module
+
+        exposure = exposure_of(view.ref(baseline, "protocol"), nomination, head, view)
+    return decide_gates(Evidence(seeds, qualified, exposure), demanded, generator(GATE_SEED))
 
 
-def plans_launched(study: Record, head: str, view: View) -> Iterator[Record]:
-    """The plan of every run of a study: the chain is walked back from `head`, so none can be left out."""
+def gate_again(gate: Record, view: View) -> GateReport:
+    """A recorded gate's lines, derived again from what it names.
+
+    Raises:
+        EvidenceError: as `gate_of`.
+    """
+    named = gate.ref("policy")
+    return gate_of(
+        view.ref(gate, "study"),
+        view.ref(gate, "nomination"),
+        view.refs(gate, "evaluation"),
+        view.refs(gate, "check"),
+        view.get(named).body if named else None,
+        str(gate.prev),
+        view,
+    )
+
+
+def plans_launched(study: Record, head: str, view: View, since: int = -1) -> Iterator[Record]:
+    """The plan of every run of a study, launched after a seq where one is given.
+
+    The chain is walked back from `head`, so none can be left out.
+    """
     at: str | None = head
     while at is not None:
         record = view.get(at)
-        if record.seq <= study.seq:
+        if record.seq <= max(study.seq, since):
             return
         if record.kind == "run.launched":
             plan = view.ref(record, "plan")
@@ -89,14 +115,14 @@ def _evidence(
     run = view.ref(checkpoint, "run")
     plan = view.ref(run, "plan")
     protocol = view.ref(evaluation, "protocol")
-    reviewed = all(_reviewed(item, nomination, view) for item in (evaluation, baseline))
+    signed = all(reviewed(item, nomination, view) for item in (evaluation, baseline))
     of_study = plan.ref("study") == study.id and all(tried[item] == 1 for item in _try_of(plan))
     updates, cases, disagreed = _run_again(run, evaluation, checks, view)
     return SeedEvidence(
         seed=_seed(plan),
         checkpoint=checkpoint.body["tree"],
         state=checkpoint.body["state"]["value"],
-        traced=of_study and reviewed and _bytes_are_there(checkpoint, view),
+        traced=of_study and signed and _bytes_are_there(checkpoint, view),
         baseline=arm_of(baseline, view).lines,
         candidate=arm_of(evaluation, view).lines,
         settings=(_settings(baseline, view), _settings(evaluation, view)),
@@ -124,7 +150,8 @@ def _subject(evaluation: Record, view: View) -> str:
     return subjects.pop() if len(subjects) == 1 else ""
 
 
-def _reviewed(evaluation: Record, nomination: Record, view: View) -> bool:
+def reviewed(evaluation: Record, nomination: Record, view: View) -> bool:
+    """Whether an evaluation read a test, and each of its arms under a review of this nomination."""
     if view.ref(evaluation, "protocol").body["role"] != "test":
         return False
     reviews = [arm.ref("review") for arm in view.refs(evaluation, "arm")]

@@ -340,6 +340,7 @@ RESULTS: dict[str, type[Result]] = {
     "schema": Schema,
     "seal": Seal,
     "show": Show,
+    "review sign": StatementSign,
     "statement sign": StatementSign,
     "verify": Verify,
 }
