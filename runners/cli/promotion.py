@@ -56,6 +56,7 @@ def approve(
     from verifiers.replay.view import View
 
     how = Stating(app, signer_key, request, statement)
+    how.check()
     words = how.words(why=why, reviewer=_reviewer(app, how, reviewer))
     with app.open_ledger() as ledger:
         gate = ledger.get(gate_id, "gate.decided")
