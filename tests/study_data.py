@@ -12,6 +12,7 @@ import struct
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import desk_world
@@ -22,14 +23,31 @@ from ledger.digests import FileEntry, sha256, tree_digest
 from verifiers.data import leakage, secrets, splits
 from verifiers.data.identity import dataset_identity, row_digest, rows_bytes
 from verifiers.data.role_lists import roles_in_field
-from verifiers.data.rows import PARSER
+from verifiers.data.rows import PARSER, ParsedRows
 from verifiers.data.sources import form_of, in_memory, parse_sources
 from verifiers.learning.tensors import file_state_digest
 from verifiers.replay.judgement import prompts_digest
 
 CASES = 32
 TRAIN = 8
-SYLLABLES = ("ba", "do", "ki", "lu", "me", "na", "po", "ri", "su", "ta", "ve", "wo", "xe", "yi", "zu", "ga")
+SYLLABLES = (
+    "ba",
+    "do",
+    "ki",
+    "lu",
+    "me",
+    "na",
+    "po",
+    "ri",
+    "su",
+    "ta",
+    "ve",
+    "wo",
+    "xe",
+    "yi",
+    "zu",
+    "ga",
+)
 
 
 def words(name: str, count: int = 12) -> str:
@@ -93,10 +111,14 @@ class StudyData:
         """The file that was ingested."""
         return desk_world.lines(*self.rows)
 
+    @cached_property
+    def parsed(self) -> ParsedRows:
+        """The rows as they are read from the file."""
+        return parse_sources([in_memory("rows.jsonl", self.source())])
+
     def dataset(self) -> dict[str, Any]:
         """The body of its data set."""
-        file = in_memory("rows.jsonl", self.source())
-        parsed = parse_sources([file])
+        parsed = self.parsed
         assert not parsed.rejects, parsed.rejects[:1]
         assert not secrets.scan(parsed.rows, parsed.digests)
         return {
@@ -114,7 +136,7 @@ class StudyData:
 
     def split(self) -> dict[str, Any]:
         """The body of its split, by the pool that each row names."""
-        made = self._split()
+        made = self._split
         return {
             "assignment": lines_blob(list(made.lines())),
             "roles": made.roles,
@@ -128,9 +150,9 @@ class StudyData:
 
     def audit(self) -> dict[str, Any]:
         """The body of the split's audit."""
-        parsed = parse_sources([in_memory("rows.jsonl", self.source())]).rows
+        parsed = self.parsed.rows
         fields = leakage.entity_fields(parsed)
-        found = leakage.audit(parsed, self._split().role_of, fields)
+        found = leakage.audit(parsed, self._split.role_of, fields)
         return {
             "method": leakage.METHOD,
             "settings": found.settings,
@@ -145,8 +167,8 @@ class StudyData:
 
     def training(self) -> list[str]:
         """Digests of the rows that are trained on."""
-        parsed = parse_sources([in_memory("rows.jsonl", self.source())])
-        role_of = self._split().role_of
+        parsed = self.parsed
+        role_of = self._split.role_of
         return [
             digest
             for row, digest in zip(parsed.rows, parsed.digests, strict=True)
@@ -170,15 +192,16 @@ class StudyData:
 
     def cases(self, role: str) -> list[dict[str, Any]]:
         """The desk cases of a role as they were parsed."""
-        parsed = parse_sources([in_memory("rows.jsonl", self.source())]).rows
+        parsed = self.parsed.rows
         return [
             dict(row)
             for row in parsed
             if row.get("kind") == "desk" and row["metadata"]["pool"] == role
         ]
 
+    @cached_property
     def _split(self) -> splits.Split:
-        parsed = parse_sources([in_memory("rows.jsonl", self.source())])
+        parsed = self.parsed
         return splits.split_by_list(
             parsed.rows, ["customer_id"], roles_in_field(parsed.rows, "metadata.pool")
         )
@@ -252,7 +275,10 @@ def adapter_files(seed: int, base: dict[str, Any]) -> tuple[dict[str, bytes], st
     text = json.dumps(header).encode()
     weights = struct.pack("<Q", len(text)) + text + data
     config = {"base_model_name_or_path": base["name"], "revision": base["revision"]}
-    files = {"adapter_config.json": json.dumps(config).encode(), "adapter_model.safetensors": weights}
+    files = {
+        "adapter_config.json": json.dumps(config).encode(),
+        "adapter_model.safetensors": weights,
+    }
     return files, state_of(weights)
 
 

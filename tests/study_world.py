@@ -94,12 +94,18 @@ class StudyWorld:
         source = self.admit("source.ingested", {"name": "rows.jsonl", "content": content}, {})
         dataset = self.admit("dataset.parsed", self.data.dataset(), {"source": [source.id]})
         self.split = self.admit("split.declared", self.data.split(), {"dataset": [dataset.id]})
-        self.admit("leakage.audited", self.data.audit(), {"split": self.split.id})
+        audit = self.admit("leakage.audited", self.data.audit(), {"split": self.split.id})
+        self.accepted = None
+        if audit.body["verdict"] != "clean":  # a reviewer who accepts what they should not
+            refs: Refs = {"audit": audit.id}
+            self.accepted = self.admit("leakage.accepted", {}, refs, stater="reviewer")
 
     def launch(self, seed: int) -> None:
         """Plan and launch a run of the study."""
         plan = self.world.draft("plan.prepared")
         plan.refs["study"] = self.study.id
+        if self.accepted is not None:
+            plan.refs["acceptance"] = self.accepted.id
         plan.body["seeds"] = {"training": seed}
         plan.body["settings"] |= self.study.body["settings"]
         plan.body["settings"]["seed"] = seed
@@ -154,21 +160,36 @@ class StudyWorld:
         return self.admit("test.reviewed", {**body, **changes}, refs, stater="reviewer")
 
     def transcribe(
-        self, protocol: Record, subject: Record, answers: Answers, review: Record | None = None
+        self,
+        protocol: Record,
+        subject: Record,
+        answers: Answers,
+        review: Record | None = None,
+        **changes: Any,
     ) -> Record:
-        """An arm's answers."""
+        """An arm's answers, by its own weights."""
         role = "model" if subject.kind == "model.registered" else "checkpoint"
         refs: Refs = {"protocol": protocol.id, role: subject.id}
         if review is not None:
             refs["review"] = review.id
         cases = list(self.here().lines(protocol.body["cases"]))
-        return self.admit("arm.transcribed", answers.arm(cases), refs)
+        body = {
+            "weights": samples.digest(f"weights of {subject.id}"),
+            **answers.arm(cases),
+            **changes,
+        }
+        return self.admit("arm.transcribed", body, refs)
 
     def evaluate(
-        self, protocol: Record, subject: Record, answers: Answers, review: Record | None = None
+        self,
+        protocol: Record,
+        subject: Record,
+        answers: Answers,
+        review: Record | None = None,
+        **changes: Any,
     ) -> Record:
         """An arm and its evaluation."""
-        arm = self.transcribe(protocol, subject, answers, review)
+        arm = self.transcribe(protocol, subject, answers, review, **changes)
         lines, counts = assemble.evaluation_of(protocol, arm, [], self.here())
         body = {"outcomes": lines_blob(lines), **counts}
         return self.admit("evaluation.completed", body, {"protocol": protocol.id, "arm": [arm.id]})
@@ -188,9 +209,7 @@ class StudyWorld:
         """The comparison of these, candidates in the order of their rank."""
         body = assemble.comparison_of(baseline, evaluations, self.here())
         ranked = [item["evaluation"] for item in body["candidates"]]
-        return self.admit(
-            "comparison.made", body, {"baseline": baseline.id, "evaluation": ranked}
-        )
+        return self.admit("comparison.made", body, {"baseline": baseline.id, "evaluation": ranked})
 
     def nominate(self, checkpoints: list[Record]) -> Record:
         """Nominate these, the first to be promoted."""

@@ -88,9 +88,7 @@ def test_detached_statements_lead_to_a_folder_that_passes(cli, tmp_path, tested)
     assert done.code == 0, done.answer
     checked = cli.json("promotion", "check", "promoted", "--root", ROOT)
     assert checked.result["promotion"] == done.result["promotion"]
-    report = verify(
-        cli.ledger, Options(level="blobs", record=done.result["promotion"], workers=1)
-    )
+    report = verify(cli.ledger, Options(level="blobs", record=done.result["promotion"], workers=1))
     assert report.wrong == []
     assert report.replayed["promotion.granted"] == 1
     assert {item.code for item in report.missing} <= {"UNDERIVED"}  # re-runs alone
@@ -146,9 +144,7 @@ def test_a_grant_needs_its_approvals(cli, tmp_path, tested):
     assert not Path("promoted").exists()
     refused = writes(cli, "promote", tested.nomination.body["chosen"])
     assert [item["code"] for item in refused.result["reasons"]] == ["APPROVAL_MISSING"]
-    report = verify(
-        cli.ledger, Options(level="blobs", record=refused.result["refusal"], workers=1)
-    )
+    report = verify(cli.ledger, Options(level="blobs", record=refused.result["refusal"], workers=1))
     assert report.wrong == []
     assert report.replayed["promotion.refused"] == 1
 

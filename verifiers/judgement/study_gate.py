@@ -122,7 +122,10 @@ def _evidence(
         seed=_seed(plan),
         checkpoint=checkpoint.body["tree"],
         state=checkpoint.body["state"]["value"],
-        traced=of_study and signed and _bytes_are_there(checkpoint, view),
+        traced=of_study
+        and signed
+        and _own_weights_spoke(evaluation, baseline, nomination, view)
+        and _bytes_are_there(checkpoint, view),
         baseline=arm_of(baseline, view).lines,
         candidate=arm_of(evaluation, view).lines,
         settings=(_settings(baseline, view), _settings(evaluation, view)),
@@ -158,6 +161,29 @@ def reviewed(evaluation: Record, nomination: Record, view: View) -> bool:
     return all(
         name is not None and view.get(name).ref("nomination") == nomination.id for name in reviews
     )
+
+
+def _own_weights_spoke(
+    evaluation: Record, baseline: Record, nomination: Record, view: View
+) -> bool:
+    """Whether the weights that answered a test are those that answered for the same checkpoint on validation.
+
+    They are not the baseline's, and where both were asked with the same settings they have the same digest. That the writer
+    told the truth about them is shown by re-runs alone.
+    """
+    spoke = {arm.body["weights"] for arm in view.refs(evaluation, "arm")}
+    if spoke & {arm.body["weights"] for arm in view.refs(baseline, "arm")}:
+        return False
+    generation = view.ref(evaluation, "protocol").body["generation"]
+    before = {
+        arm.body["weights"]
+        for made in view.refs(nomination, "comparison")
+        for compared in view.refs(made, "evaluation")
+        if _subject(compared, view) == _subject(evaluation, view)
+        and view.ref(compared, "protocol").body["generation"] == generation
+        for arm in view.refs(compared, "arm")
+    }
+    return not before or spoke == before
 
 
 def _settings(evaluation: Record, view: View) -> dict[str, str]:
