@@ -382,7 +382,7 @@ def _judged(made: StudyWorld) -> tuple[Record, Record, list[dict[str, Any]]]:
         {"transcripts": lines_blob([line]), "cases": 1, "tokens": 2},
         {"protocol": protocol.id, "model": made.baseline.id},
     )
-    parts = {name: (-9.0 if "with" in name else -3.0, 4) for name in PARTS["forward"]}
+    parts = {name: (-9.0 if "given" in name else -3.0, 4) for name in PARTS["forward"]}
     return protocol, arm, [likelihood_line("talk", said, parts)]
 
 
@@ -412,7 +412,7 @@ def judge_output_that_gives_other_verdicts() -> Codes:
         {
             **lines[0],
             "parts": {
-                name: {**part, "logprob_sum": "-1.0" if "with" in name else "-30.0"}
+                name: {**part, "logprob_sum": "-1.0" if "given" in name else "-30.0"}
                 for name, part in lines[0]["parts"].items()
             },
         }
