@@ -41,11 +41,25 @@ def shown(ledger: Ledger, protocol: Record, nomination: Record) -> tuple[Exposur
     return found, {"fresh": not lines, "findings": findings, "look": found.look}
 
 
-def admit_look(ledger: Ledger, protocol: Record, review: Record | None, *, again: bool) -> None:
-    """Refuse to read a test without a review, or a second time, before any model is loaded.
+def admit_look(
+    ledger: Ledger,
+    protocol: Record,
+    review: Record | None,
+    subject: Record | None = None,
+    *,
+    again: bool,
+) -> None:
+    """Refuse to read a test without a review, by a stranger, or a second time, before any model is loaded.
+
+    Args:
+        ledger: the ledger.
+        protocol: one of validation cases may be read by anybody.
+        review: the reviewer's statement over the test.
+        subject: the model that would read it; None for those that the review names.
+        again: whether a further look was asked for by name.
 
     Raises:
-        UsageError: `TEST_NOT_REVIEWED`; `TEST_LOOKED_AGAIN`, and `again` was not asked for.
+        UsageError: `TEST_NOT_REVIEWED`; `TEST_OTHER_ARM`; `TEST_LOOKED_AGAIN`, and `again` was not asked for.
     """
     if protocol.body["role"] != "test":
         return
@@ -55,6 +69,13 @@ def admit_look(ledger: Ledger, protocol: Record, review: Record | None, *, again
             "a test set is read only under a reviewer's signed statement over it",
             record=protocol.id,
             field="--review",
+        )
+    if subject is not None and subject.id not in {item.id for item in readers(ledger, review)}:
+        raise UsageError(
+            "TEST_OTHER_ARM",
+            "the model is neither nominated nor the study's baseline",
+            record=subject.id,
+            field="MODEL|CHECKPOINT",
         )
     found = exposure(ledger, protocol, ledger.get(str(review.ref("nomination"))))
     if found.look > 1 and not again:

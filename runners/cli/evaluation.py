@@ -87,15 +87,9 @@ def run_evaluation(
         place = Place(default_shelf(), app.ledger_path / "work" / "eval")
         cases = ledger.get(protocol, "protocol.registered")
         review = ledger.get(review_id, "test.reviewed") if review_id else None
-        admit_look(ledger, cases, review, again=again)
-        record = evaluate(
-            ledger,
-            cases,
-            ledger.get(subject, "model.registered", "checkpoint.published"),
-            place,
-            _teller(app, step),
-            review,
-        )
+        model = ledger.get(subject, "model.registered", "checkpoint.published")
+        admit_look(ledger, cases, review, model, again=again)
+        record = evaluate(ledger, cases, model, place, _teller(app, step), review)
     body = record.body
     app.emit(
         {

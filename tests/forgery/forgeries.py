@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -493,7 +493,36 @@ def _numbered(first: int) -> StudyData:
                 metadata={"pool": "test"},
             )
         )
-    return StudyData((*[chat(number) for number in range(8)], *cases("validation"), *rows))
+    return _of_test(rows)
+
+
+def another_test_after_a_bad_one() -> Codes:
+    """The same nomination takes a second test, of cases that nobody has seen, after it did badly in the first."""
+    made = StudyWorld(tested_answers=failing(8))
+    made.data = _of_test(dict(case("second", number)) for number in range(CASES))
+    made.ingest()
+    made.protocol = made.register("test")
+    made.tested_answers = Answers()
+    made.test_all()
+    return gate_codes(made)
+
+
+def nominated_again_for_another_test() -> Codes:
+    """The same checkpoints are nominated once more, for a second test of unseen cases."""
+    made = StudyWorld(tested_answers=failing(8))
+    made.data = _of_test(dict(case("second", number)) for number in range(CASES))
+    made.ingest()
+    made.protocol = made.register("test")
+    made.nomination = made.nominate(made.checkpoints)
+    made.tested_answers = Answers()
+    made.test_all()
+    return gate_codes(made)
+
+
+def _of_test(rows: Iterable[dict[str, Any]]) -> StudyData:
+    """The study's data with these as its test cases."""
+    test = [{**row, "metadata": {"pool": "test"}} for row in rows]
+    return StudyData((*[chat(number) for number in range(8)], *cases("validation"), *test))
 
 
 def second_look_called_the_first() -> Codes:

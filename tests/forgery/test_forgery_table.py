@@ -44,6 +44,8 @@ FORGERIES = {
     by.cases_trained_on: "TEST_SEEN",
     by.review_that_hides_a_finding: "REVIEW_WRONG",
     by.second_look_behind_other_ids: "TEST_LOOKED_AGAIN",
+    by.another_test_after_a_bad_one: "TEST_LOOKED_AGAIN",
+    by.nominated_again_for_another_test: "TEST_LOOKED_AGAIN",
     by.second_look_called_the_first: "REVIEW_WRONG",
     by.one_byte_changed: "NOT_PROMOTED",
     by.one_file_added: "NOT_PROMOTED",

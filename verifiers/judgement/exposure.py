@@ -1,7 +1,8 @@
 """What a ledger had already read of a test's cases: rows they repeat, and how many looks they were given.
 
 A *look* is what one nomination's arms read. Looks count per case identity: the normalised input with ids masked, so a case
-does not become another one by another order number. A case is *seen* where a run trained on its question or a validation
+does not become another one by another order number; and a checkpoint that was tested before, on whatever cases, has been
+looked at too: who may take another test after a bad one takes tests until one is kind. A case is *seen* where a run trained on its question or a validation
 put it to a model, in the same words up to case, width and white space, whatever the answer was. What is only alike
 (masked, near duplicate, edited, a shared entity) is a finding that a reviewer signs, and fails no gate.
 """
@@ -9,7 +10,7 @@ put it to a model, in the same words up to case, width and white space, whatever
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -69,6 +70,7 @@ def expose(
     cases: Sequence[Mapping[str, Any]],
     past: Iterable[leakage.PastRow],
     nomination: str,
+    checkpoints: Collection[str],
     looks: Sequence[Look],
 ) -> Exposure:
     """Hold a test's cases against what was read before.
@@ -77,6 +79,7 @@ def expose(
         cases: the protocol's cases.
         past: rows that runs and other protocols read.
         nomination: whose look this is or will be.
+        checkpoints: what it nominates.
         looks: every look at a test in the ledger, this nomination's own among them.
     """
     names = {row_digest(case): str(case.get("id", row_digest(case)[7:19])) for case in cases}
@@ -87,19 +90,22 @@ def expose(
         for item in found
         if item.level in SEEN_LEVELS and item.other_role in SEEN_ROLES
     }
-    return Exposure(tuple(found), tuple(sorted(seen)), _look(cases, nomination, looks))
+    return Exposure(tuple(found), tuple(sorted(seen)), _look(cases, nomination, checkpoints, looks))
 
 
-def _look(cases: Iterable[Row], nomination: str, looks: Sequence[Look]) -> int:
-    """This nomination's place among the looks at any of the cases; a model that answered twice looked twice."""
+def _look(
+    cases: Iterable[Row], nomination: str, checkpoints: Collection[str], looks: Sequence[Look]
+) -> int:
+    """This nomination's place among the looks at its cases and its checkpoints; a model that answered twice looked twice."""
     mine = identities(cases)
-    of_cases = [look for look in looks if look.identities & mine]
-    own = [look for look in of_cases if look.nomination == nomination]
+    own = [look for look in looks if look.nomination == nomination]
     last = max((look.seq for look in own), default=None)
     earlier = {
         look.nomination
-        for look in of_cases
-        if look.nomination != nomination and (last is None or look.seq < last)
+        for look in looks
+        if look.nomination != nomination
+        and (look.identities & mine or look.subject in checkpoints)
+        and (last is None or look.seq < last)
     }
     answered = Counter(look.subject for look in own)
     return max([1, *answered.values()]) + len(earlier)

@@ -32,7 +32,7 @@ def exposure_of(protocol: Record, nomination: Record, head: str, view: View) -> 
             others.append(str(record.ref("protocol")))
     past = past_rows(dict.fromkeys(others), view)
     cases = list(view.lines(protocol.body["cases"]))
-    return expose(cases, past, nomination.id, looks)
+    return expose(cases, past, nomination.id, nomination.ref_list("checkpoint"), looks)
 
 
 def _reads(head: str, view: View) -> list[Record]:
