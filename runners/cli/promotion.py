@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 from pathlib import Path
@@ -139,12 +138,14 @@ def grant(
         checkpoint = grants.chosen_of(ledger, gate)
         refs = grants.grant_refs(ledger, gate, approvals)
         body = {"tree": checkpoint.body["tree"], **words}
-        if request is None:
+        made = request is None
+        if made:
             recover(ledger, checkpoint, folder)
         try:
             record = how.record(ledger, "promotion.granted", body, refs)
         except LedgerError:
-            shutil.rmtree(folder, ignore_errors=request is not None)
+            if made:  # whatever else lies there is somebody's
+                shutil.rmtree(folder)
             raise
     told = {"gate": gate.id, "checkpoint": checkpoint.id, "tree": body["tree"]}
     if record is None:
@@ -247,7 +248,7 @@ def _derived(app: App, found: Record, roots: Collection[str]) -> str:
         level="blobs",
         record=found.id,
         pinned_roots=frozenset(roots),
-        state_dir=app.state_dir if os.path.lexists(app.state_dir) else None,
+        state_dir=app.state_dir,
     )
     report = run(app.ledger_path, options)
     if report.verdict != "verified":

@@ -149,6 +149,26 @@ def test_a_grant_needs_its_approvals(cli, tmp_path, tested):
     assert report.replayed["promotion.refused"] == 1
 
 
+def test_a_refused_grant_takes_away_only_what_it_made(cli, tmp_path, tested):
+    """A folder that was there is refused and kept, also where only a request was asked for; one that was made goes again."""
+    placed(cli, tested, tmp_path)
+    gate = decided(cli)
+    words = ("promotion", "approve", gate, "--why", "read it", "--review-key", "reviewer.pem")
+    assert writes(cli, *words).code == 0
+    mine = Path("mine")
+    mine.mkdir()
+    (mine / "notes.txt").write_text("keep")
+    grant = ("promotion", "grant", gate, mine, "--scope", "x")
+    called = writes(cli, *grant, "--promote-key", "promoter.pem")
+    assert called.error["code"] == "FOLDER_EXISTS"
+    assert writes(cli, *grant, "--request", "grant.json").error["code"] == "NOT_SEALED"
+    assert (mine / "notes.txt").read_text() == "keep"
+    wrong = ("promotion", "grant", gate, "promoted", "--scope", "x")
+    called = writes(cli, *wrong, "--promote-key", "reviewer.pem")
+    assert called.error["code"] == "STATEMENT_ROLE"
+    assert not Path("promoted").exists()
+
+
 def test_two_reviewers_are_two_keys(cli, tmp_path):
     """Where the policy asks for two reviewers, one key twice is one, and a second key is enough."""
     made = StudyWorld(policy={"reviewers": 2})
