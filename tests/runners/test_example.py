@@ -12,7 +12,13 @@ from verifiers.verify import Options, verify
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 FOLDER = EXAMPLES / "small-ledger"
-OF_STUDIES = {"study.registered", "candidate.nominated", "gate.decided"}
+OF_STUDIES = {
+    "study.registered",
+    "candidate.nominated",
+    "test.reviewed",
+    "gate.decided",
+    "promotion.granted",
+}
 """The example is of one seed and no study."""
 PAGE = (EXAMPLES / "README.md").read_text(encoding="utf-8")
 
