@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import samples
 from world import Draft, World
@@ -14,6 +14,8 @@ from world import Draft, World
 from ledger.blobs import BlobStore
 from ledger.digests import FileEntry, sha256, tree_digest
 from ledger.record import Record, Refs
+from verifiers.judgement.draws import Target
+from verifiers.judgement.reruns import targets_of
 from verifiers.judgement.study_gate import gate_of
 from verifiers.replay.view import View
 
@@ -50,6 +52,7 @@ class StudyWorld:
     one_setting: bool = False
     one_state: bool = False
     elsewhere: bool = False
+    again: bool = True
     eligible: tuple[bool, ...] = (True,)
     world: World = field(default_factory=World)
     checkpoints: list[Record] = field(default_factory=list)
@@ -79,7 +82,8 @@ class StudyWorld:
         self.evaluations += [
             self.evaluate(self.protocol, item, 0, self.review) for item in self.checkpoints
         ]
-        self.run_again()
+        if self.again:
+            self.run_again()
 
     def admit(self, kind: str, changes: dict[str, Any], refs: Refs, **draft: Any) -> Record:
         """Admit a sample body with changes under these refs."""
@@ -136,7 +140,10 @@ class StudyWorld:
         refs: Refs = {"protocol": protocol.id, role: subject.id}
         if review is not None:
             refs["review"] = review.id
-        arm = self.admit("arm.transcribed", {"cases": CASES}, refs)
+        said = "".join(json.dumps({"case": f"case{number:02d}"}) + "\n" for number in range(CASES))
+        transcripts = samples.blob("transcripts", said.encode())
+        self.world.blobs[transcripts["digest"]] = said.encode()
+        arm = self.admit("arm.transcribed", {"cases": CASES, "transcripts": transcripts}, refs)
         data = outcome_lines(failing)
         body = {
             "outcomes": samples.blob("outcomes", data),
@@ -179,16 +186,24 @@ class StudyWorld:
         )
 
     def run_again(self, *, agreed: bool = True) -> None:
-        """One update and one case of each seed, by the auditor."""
-        for checkpoint, evaluation in zip(self.checkpoints, self.evaluations[1:], strict=True):
-            named: tuple[Refs, Refs] = (
-                {"update": str(checkpoint.ref("update"))},
-                {"arm": evaluation.ref_list("arm")[0]},
-            )
-            self.checks += [
-                self.admit("check.reproduced", {"agreed": agreed}, refs, writer="auditor")
-                for refs in named
-            ]
+        """A draw, and everything that it hits run again by the auditor."""
+        self.drawn = self.admit(
+            "draw.made",
+            {"updates_per_seed": 1, "case_share": "0.03"},
+            {"nomination": self.nomination.id},
+            writer="auditor",
+        )
+        view = View(_Source(self.world), cast("BlobStore", _Blobs(self.world)))
+        for target in targets_of(self.drawn.id, view):
+            self.check(target, agreed=agreed)
+
+    def check(self, target: Target, **changes: Any) -> None:
+        """One target of the newest draw run again."""
+        told = {"drawn_from": self.drawn.seq + 1, "index": target.index, "case": target.case}
+        refs: Refs = {"draw": self.drawn.id, target.role: target.record}
+        self.checks.append(
+            self.admit("check.reproduced", {**told, **changes}, refs, writer="auditor")
+        )
 
     def view(self, folder: Path) -> View:
         """Records of this world, its blobs in a folder."""
@@ -200,9 +215,7 @@ class StudyWorld:
         """The gate as the evidence gives it, admitted; `changes` spoils its body."""
         head = self.world.records[-1].id
         policy = self.world.need("policy.declared")
-        report = gate_of(
-            self.study, self.nomination, self.evaluations, self.checks, policy.body, head, view
-        )
+        report = gate_of(self.study, self.nomination, self.evaluations, policy.body, head, view)
         refs: Refs = {
             "study": self.study.id,
             "nomination": self.nomination.id,
@@ -221,3 +234,12 @@ class _Source:
     def find(self, record_id: str) -> Record | None:
         """A record by id."""
         return self.world.by_id.get(record_id)
+
+
+@dataclass
+class _Blobs:
+    world: World
+
+    def read(self, digest: str) -> bytes:
+        """A blob's bytes from memory."""
+        return self.world.blobs[digest]

@@ -4,7 +4,7 @@
 
 Job: `model` {path, name, files}, `adapter` {path, files, state} or null, `cases` (JSON Lines with `id` and `messages`),
 `settings` (`GenerationSettings.effective`), `template` (the file of the chat template in effect, or null), `output` (file
-for the transcripts).
+for the transcripts; whole batches that an earlier child left there are not answered again).
 Events: `start` with the digest of the weights that speak, `progress` after each batch, then `end`.
 
 The adapter is merged into the base weights, in float32, before the first token: the same answers as beside them up to
@@ -17,8 +17,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
+from runners.assess.partial import Partial
 from runners.protocol import Channel, serve
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ def transcribe(channel: Channel, job: dict[str, Any]) -> dict[str, Any]:
     from runners.loading import load_model, merge_adapter, tensors_digest
     from runners.seeding import seed_everything
     from runners.train.bounds import bounded
-    from runners.train.tokens import load_tokenizer
+    from runners.train.tokens import load_tokenizer, prompt_digest
 
     settings = GenerationSettings.from_values(job["settings"])
     seed_everything(0, settings.threads)
@@ -63,17 +62,22 @@ def transcribe(channel: Channel, job: dict[str, Any]) -> dict[str, Any]:
     model = merge_adapter(load_model(job["model"], settings.dtype), job["adapter"])
     weights = tensors_digest(model.named_parameters())
     channel.ask("start", weights=weights, cases=len(cases), **start_fields(settings))
-    lines: list[Case] = []
-    for batch in _batches(len(cases), settings.batch_size):
-        answers = answer(model, tokenizer, [prompts[index] for index in batch], settings)
-        lines += [
-            transcript_line(tokenizer, cases[index]["id"], prompts[index], ids, end_ids(model))
-            for index, ids in zip(batch, answers, strict=True)
-        ]
-        channel.ask("progress", done=len(lines), total=len(cases))
-    Path(job["output"]).write_bytes(
-        b"".join(orjson.dumps(line, option=orjson.OPT_SORT_KEYS) + b"\n" for line in lines)
+    batches = list(_batches(len(cases), settings.batch_size))
+    kept = Partial(
+        Path(job["output"]),
+        [[(cases[index]["id"], prompt_digest(prompts[index])) for index in b] for b in batches],
+        lambda line: (line.get("case"), line.get("prompt_digest")),
     )
+    for batch in batches[kept.batches :]:
+        answers = answer(model, tokenizer, [prompts[index] for index in batch], settings)
+        kept.add(
+            [
+                transcript_line(tokenizer, cases[index]["id"], prompts[index], ids, end_ids(model))
+                for index, ids in zip(batch, answers, strict=True)
+            ]
+        )
+        channel.ask("progress", done=len(kept.lines), total=len(cases))
+    lines = kept.lines
     return {
         "cases": len(lines),
         "tokens": sum(len(line["token_ids"]) for line in lines),

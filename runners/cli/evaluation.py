@@ -64,7 +64,8 @@ def register(app: App, config: Path) -> None:
 @pass_app
 def run_evaluation(app: App, protocol: str, subject: str) -> None:
     """Put one model or checkpoint through a protocol."""
-    from runners.assess.evaluate import Place, evaluate
+    from runners.assess.asking import Place
+    from runners.assess.evaluate import evaluate
     from runners.prepare.shelf import default_shelf
 
     with app.open_ledger() as ledger, app.progress("evaluating", 100) as step:
@@ -74,7 +75,7 @@ def run_evaluation(app: App, protocol: str, subject: str) -> None:
             ledger.get(protocol, "protocol.registered"),
             ledger.get(subject, "model.registered", "checkpoint.published"),
             place,
-            _teller(app, step),
+            teller(app, step),
         )
     body = record.body
     app.emit(
@@ -119,7 +120,8 @@ def run_evaluation(app: App, protocol: str, subject: str) -> None:
     )
 
 
-def _teller(app: App, step: Any) -> Any:
+def teller(app: App, step: Any) -> Any:
+    """What shows the progress of a child: the bar, and a line at each quarter."""
     shown: dict[str, int] = {}
 
     def tell(what: str, done: int, total: int) -> None:

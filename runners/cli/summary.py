@@ -47,6 +47,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "comparison.made": ("recommendation", "descriptive"),
     "candidate.nominated": ("chosen",),
     "test.reviewed": ("fresh",),
+    "draw.made": ("updates_per_seed", "case_share"),
     "check.reproduced": ("agreed", "index"),
     "gate.decided": ("passed",),
     "promotion.approved": ("reviewer",),

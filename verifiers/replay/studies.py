@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ledger.record import Record
+from verifiers.judgement.reruns import draws_of
 from verifiers.judgement.studies import SIMULATION, figures
 from verifiers.judgement.study_gate import gate_of
 from verifiers.replay.view import Replay, View, deriving, expect
@@ -61,11 +62,13 @@ def gate(record: Record, view: View) -> str | None:
             view.ref(record, "study"),
             view.ref(record, "nomination"),
             view.refs(record, "evaluation"),
-            view.refs(record, "check"),
             view.get(named).body if named else None,
             str(record.prev),
             view,
         )
+    _, checks = draws_of(view.ref(record, "nomination"), str(record.prev), view)
+    named_checks = sorted(record.ref_list("check"))
+    expect("GATE_UNFOUNDED", "checks", named_checks, sorted(item.id for item in checks))
     expect("GATE_UNFOUNDED", "passed", record.body["passed"], report.passed)
     expect("GATE_UNFOUNDED", "gates", record.body["gates"], report.body()["gates"])
     return None
