@@ -32,7 +32,14 @@ if TYPE_CHECKING:
 GENERATE = "runners.assess.generate"
 
 
-def evaluate(ledger: Ledger, protocol: Record, subject: Record, place: Place, tell: Tell) -> Record:
+def evaluate(
+    ledger: Ledger,
+    protocol: Record,
+    subject: Record,
+    place: Place,
+    tell: Tell,
+    review: Record | None = None,
+) -> Record:
     """Transcribe, judge and count one subject under one protocol; the evaluation's record.
 
     Where an earlier evaluation died, what it recorded or left behind is not done again.
@@ -43,6 +50,7 @@ def evaluate(ledger: Ledger, protocol: Record, subject: Record, place: Place, te
         subject: a registered model or a published checkpoint.
         place: where to work.
         tell: called for progress.
+        review: the reviewer's statement under which a test is read.
 
     Raises:
         UsageError: `MODEL_NOT_HERE`, `EVALUATION_FAILED`, `JUDGE_IS_POLICY`, or what the rules refuse.
@@ -50,9 +58,9 @@ def evaluate(ledger: Ledger, protocol: Record, subject: Record, place: Place, te
     """
     check_judge(ledger, protocol, subject)
     with tempfile.TemporaryDirectory(prefix="evidence-eval-") as scratch:
-        arm = unfinished_arm(ledger, protocol, subject)
+        arm = unfinished_arm(ledger, protocol, subject, review.id if review else None)
         if arm is None:
-            arm = transcribe(ledger, protocol, subject, place, Path(scratch), tell)
+            arm = transcribe(ledger, protocol, subject, place, Path(scratch), tell, review)
         passes = unfinished_passes(ledger, arm)
         if len(passes) < len(ORDERS):
             passes = judge(ledger, protocol, arm, place, Path(scratch), tell)
@@ -77,7 +85,13 @@ def check_judge(ledger: Ledger, protocol: Record, subject: Record) -> None:
 
 
 def transcribe(
-    ledger: Ledger, protocol: Record, subject: Record, place: Place, scratch: Path, tell: Tell
+    ledger: Ledger,
+    protocol: Record,
+    subject: Record,
+    place: Place,
+    scratch: Path,
+    tell: Tell,
+    review: Record | None = None,
 ) -> Record:
     """What the subject answers to every case, recorded as an arm."""
     cases = read_lines(ledger, protocol.body["cases"])
@@ -98,7 +112,7 @@ def transcribe(
             "weights": ended.end["weights"],
             "engine": asking.engine_of(started),
         },
-        {"protocol": protocol.id, kind: subject.id},
+        {"protocol": protocol.id, kind: subject.id, **({"review": review.id} if review else {})},
     )
     output.unlink(missing_ok=True)
     return made

@@ -90,6 +90,7 @@ def run_evaluation(app: App, protocol: str, subject: str) -> None:
             "families": body["families"],
             "flips": body["flips"],
             "diagnostic": body["diagnostic"],
+            "descriptive": True,
         },
         [
             *render.fields(
@@ -114,10 +115,25 @@ def run_evaluation(app: App, protocol: str, subject: str) -> None:
                     for name, pair in sorted(body["families"].items())
                 ],
             ),
-            "one training seed: descriptive; scored by execution and fixed dialogues: diagnostic",
+            *_standing(body),
         ],
         next_step=f"evidence eval compare BASELINE {render.short(record.id)}",
     )
+
+
+STANDS_FOR = {
+    "desk": "desk cases, scored by execution",
+    "fixed_dialogue": "fixed dialogues, in which the customer never answers what the model said",
+}
+
+
+def _standing(body: dict[str, Any]) -> list[str]:
+    """What an evaluation can and cannot show, in words."""
+    diagnostic = [STANDS_FOR[name] for name in body["diagnostic"]]
+    return [
+        "one training seed: descriptive, no promotion can rest on it alone",
+        *(f"diagnostic: {words}" for words in diagnostic),
+    ]
 
 
 def teller(app: App, step: Any) -> Any:

@@ -45,10 +45,11 @@ def judged_differs(
 
 
 def _near(recorded: Any, found: Mapping[str, Any]) -> bool:
-    if not isinstance(recorded, dict) or recorded.get("tokens") != found["tokens"]:
+    told = recorded.get("logprob_sum") if isinstance(recorded, dict) else None
+    if not isinstance(told, str) or recorded.get("tokens") != found["tokens"]:
         return False
     try:
-        total = parse_real(recorded.get("logprob_sum", ""))
+        total = parse_real(told)
     except EvidenceError:
         return False  # what is no number is not what a judge gave
     return abs(total - parse_real(found["logprob_sum"])) <= NATS_A_TOKEN * int(found["tokens"])

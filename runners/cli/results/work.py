@@ -224,6 +224,8 @@ class EvalRun(OpenResult):
     undecided: Number
     violations: Number
     truncated: Number
+    diagnostic: list[str]
+    descriptive: bool
 
 
 class EvalCompare(OpenResult):
