@@ -154,11 +154,11 @@ def _replies(
     with bounded() as begin:
         encoded = [_encode(tokenizer, prompt, begin) for prompt in prompts]
     room = _room(model) - settings.max_new_tokens
-    fitting = [index for index, ids in enumerate(encoded) if len(ids) <= room]
+    fitting = {at: ids for at, ids in enumerate(encoded) if ids is not None and len(ids) <= room}
     found: list[str | None] = [None] * len(prompts)
     if not fitting:
         return found
-    answers = answer(model, tokenizer, [encoded[index] for index in fitting], _greedy(settings))
+    answers = answer(model, tokenizer, list(fitting.values()), _greedy(settings))
     for index, ids in zip(fitting, answers, strict=True):
         found[index] = tokenizer.decode(ids, skip_special_tokens=True)
     return found
@@ -180,23 +180,26 @@ def _room(model: Any) -> int:
     return int(getattr(model.config, "max_position_embeddings", None) or 1 << 30)
 
 
-def _encode(tokenizer: Any, messages: Messages, begin: Callable[[], None]) -> list[int]:
-    """Token ids of a prompt by the model's own template; plain text where it has none or it takes no system turn."""
+def _encode(tokenizer: Any, messages: Messages, begin: Callable[[], None]) -> list[int] | None:
+    """Token ids of a prompt by the model's own template, plain text where it has none.
+
+    A template may take no system turn: its words then stand in the first turn. None where it refuses that too.
+    """
     from ledger.errors import EvidenceError
     from runners.train.tokens import prompt_ids
 
-    if tokenizer.chat_template:
+    if not tokenizer.chat_template:
+        text = "\n\n".join(message["content"] for message in messages)
+        return list(tokenizer(text)["input_ids"])
+    first, second, *rest = messages
+    joined = {"role": "user", "content": f"{first['content']}\n\n{second['content']}"}
+    for shape in (messages, [joined, *rest]):
         begin()
         try:
-            return prompt_ids(tokenizer, messages)
+            return prompt_ids(tokenizer, shape)
         except EvidenceError:
-            # a template may refuse a system turn; its words then stand in the first turn
-            begin()
-            first, second, *rest = messages
-            joined = {"role": "user", "content": f"{first['content']}\n\n{second['content']}"}
-            return prompt_ids(tokenizer, [joined, *rest])
-    text = "\n\n".join(message["content"] for message in messages)
-    return list(tokenizer(text)["input_ids"])
+            continue  # the other shape, and else no prompt: this case alone is undecided
+    return None
 
 
 if __name__ == "__main__":
