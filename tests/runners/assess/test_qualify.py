@@ -72,8 +72,8 @@ def own_cases(path: Path) -> Path:
             "id": f"own-{number}",
             "messages": [{"role": "user", "content": "?"}],
             "facts": [],
-            "reference": " ".join([words[number % 6]] * 30),
-            "reply": " ".join([words[number % 6] if number % 2 else "xyzzy"] * 30),
+            "reference": " ".join([words[number % 6]] * 8),
+            "reply": " ".join([words[number % 6] if number % 2 else "xyzzy"] * 8),
             "label": bool(number % 2),
         }
         for number in range(60)
