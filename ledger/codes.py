@@ -714,9 +714,21 @@ CODES: dict[str, Code] = {
         "model, judge, rubric or package is not one digest over all seeds",
         "evaluate all seeds with the same pinned versions: evidence eval run PROTOCOL MODEL",
     ),
+    "UNREPRODUCED": Code(
+        "not enough of what a draw hits was run again from bytes by an independent key",
+        "have an auditor draw and run it: evidence audit draw NOMINATION",
+    ),
     "NOT_REPRODUCED": Code(
-        "not enough was run again from bytes by an independent key, or a re-run disagreed",
-        "have an auditor run it again; this version has no command for re-runs yet",
+        "something that was run again from bytes did not give what was recorded",
+        "see which, and what differs: evidence log --kind check.reproduced",
+    ),
+    "DRAW_MISSING": Code(
+        "nothing was drawn to be run again for a nomination",
+        "draw: evidence audit draw NOMINATION",
+    ),
+    "CHECK_UNDRAWN": Code(
+        "a re-run is not of what its draw hits at its index",
+        "run what was drawn: evidence audit run DRAW",
     ),
     "TEST_OTHER_ARM": Code(
         "a model that is neither nominated nor the study's baseline would read a test",
@@ -962,7 +974,16 @@ CODES: dict[str, Code] = {
         "read the log that the message names",
     ),
     "JUDGE_UNQUALIFIED": Code(
-        "a judge pass claims a qualification that no record gives", "record it as not qualified"
+        "a judge pass claims a qualification that no record gives",
+        "qualify the judge: evidence judge qualify MODEL; or record the pass as not qualified",
+    ),
+    "QUALIFICATION_WRONG": Code(
+        "a judge's qualification is not what its raw output and the floor in force give",
+        "qualify the judge again: evidence judge qualify MODEL",
+    ),
+    "JUDGE_IS_POLICY": Code(
+        "the judge is the model that it would judge, or of its family",
+        "register a protocol with a judge of another family: evidence eval register CONFIG",
     ),
     "BLOB_MALFORMED": Code(
         "a blob's bytes are as named, but not in the form that its record's kind promises",

@@ -265,9 +265,15 @@ _ROWS = (
         statement="review",
     ),
     Rule(
+        "draw.made",
+        ("audit",),
+        {"nomination": one("candidate.nominated", by="evidence nominate STUDY COMPARISON")},
+    ),
+    Rule(
         "check.reproduced",
         ("audit",),
         {
+            "draw": one("draw.made", by="evidence audit draw NOMINATION"),
             "update": maybe("update.acknowledged"),
             "arm": maybe("arm.transcribed"),
             "pass": maybe("judge.passed"),

@@ -16,6 +16,8 @@ from ledger.digests import sha256
 from ledger.errors import EvidenceError
 from ledger.record import Record, Refs
 from verifiers.judgement import assemble
+from verifiers.judgement.draws import Target
+from verifiers.judgement.reruns import targets_of
 from verifiers.judgement.studies import figures
 from verifiers.judgement.study_gate import gate_of
 from verifiers.replay.exposure import exposure_of
@@ -36,6 +38,7 @@ class StudyWorld:
     one_setting: bool = False
     one_state: bool = False
     elsewhere: bool = False
+    again: bool = True
     eligible: tuple[bool, ...] = (True,)
     baseline_answers: Answers = field(default_factory=lambda: failing(8))
     tested_answers: Answers = field(default_factory=Answers)
@@ -73,7 +76,8 @@ class StudyWorld:
             for item in self.checkpoints
         ]
         self.checks = []
-        self.run_again()
+        if self.again:
+            self.run_again()
 
     def admit(self, kind: str, changes: dict[str, Any], refs: Refs, **draft: Any) -> Record:
         """Admit a sample body with changes under these refs."""
@@ -223,20 +227,23 @@ class StudyWorld:
         )
 
     def run_again(self, *, agreed: bool = True) -> None:
-        """One update and two cases of each seed, by the auditor."""
-        for checkpoint, evaluation in zip(self.checkpoints, self.evaluations[1:], strict=True):
-            arm = evaluation.ref_list("arm")[0]
-            named: list[tuple[Refs, int]] = [
-                ({"update": str(checkpoint.ref("update"))}, 0),
-                ({"arm": arm}, 0),
-                ({"arm": arm}, 1),
-            ]
-            self.checks += [
-                self.admit(
-                    "check.reproduced", {"agreed": agreed, "index": index}, refs, writer="auditor"
-                )
-                for refs, index in named
-            ]
+        """A draw, and everything that it hits run again by the auditor."""
+        self.drawn = self.admit(
+            "draw.made",
+            {"updates_per_seed": 1, "case_share": "0.03"},
+            {"nomination": self.nomination.id},
+            writer="auditor",
+        )
+        for target in targets_of(self.drawn.id, self.here()):
+            self.check(target, agreed=agreed)
+
+    def check(self, target: Target, **changes: Any) -> None:
+        """One target of the newest draw run again."""
+        told = {"drawn_from": self.drawn.seq + 1, "index": target.index, "case": target.case}
+        refs: Refs = {"draw": self.drawn.id, target.role: target.record}
+        self.checks.append(
+            self.admit("check.reproduced", {**told, **changes}, refs, writer="auditor")
+        )
 
     # --- the gate and what follows it ------------------------------------------------------------
 
@@ -254,9 +261,7 @@ class StudyWorld:
         """The gate as the evidence gives it, admitted; `changes` spoils its body."""
         head = self.world.records[-1].id
         policy = self.world.need("policy.declared")
-        report = gate_of(
-            self.study, self.nomination, self.evaluations, self.checks, policy.body, head, view
-        )
+        report = gate_of(self.study, self.nomination, self.evaluations, policy.body, head, view)
         refs: Refs = {
             "study": self.study.id,
             "nomination": self.nomination.id,

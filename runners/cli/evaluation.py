@@ -79,7 +79,8 @@ def run_evaluation(
 
     A test is read only under a review, by the models of its nomination.
     """
-    from runners.assess.evaluate import Place, evaluate
+    from runners.assess.asking import Place
+    from runners.assess.evaluate import evaluate
     from runners.assess.reviews import admit_look
     from runners.prepare.shelf import default_shelf
 
@@ -89,7 +90,7 @@ def run_evaluation(
         review = ledger.get(review_id, "test.reviewed") if review_id else None
         model = ledger.get(subject, "model.registered", "checkpoint.published")
         admit_look(ledger, cases, review, model, again=again)
-        record = evaluate(ledger, cases, model, place, _teller(app, step), review)
+        record = evaluate(ledger, cases, model, place, teller(app, step), review)
     body = record.body
     app.emit(
         {
@@ -103,6 +104,7 @@ def run_evaluation(
             "families": body["families"],
             "flips": body["flips"],
             "diagnostic": body["diagnostic"],
+            "descriptive": True,
         },
         [
             *render.fields(
@@ -127,13 +129,29 @@ def run_evaluation(
                     for name, pair in sorted(body["families"].items())
                 ],
             ),
-            "one training seed: descriptive; scored by execution and fixed dialogues: diagnostic",
+            *_standing(body),
         ],
         next_step=f"evidence eval compare BASELINE {render.short(record.id)}",
     )
 
 
-def _teller(app: App, step: Any) -> Any:
+STANDS_FOR = {
+    "desk": "desk cases, scored by execution",
+    "fixed_dialogue": "fixed dialogues, in which the customer never answers what the model said",
+}
+
+
+def _standing(body: dict[str, Any]) -> list[str]:
+    """What an evaluation can and cannot show, in words."""
+    diagnostic = [STANDS_FOR[name] for name in body["diagnostic"]]
+    return [
+        "one training seed: descriptive, no promotion can rest on it alone",
+        *(f"diagnostic: {words}" for words in diagnostic),
+    ]
+
+
+def teller(app: App, step: Any) -> Any:
+    """What shows the progress of a child: the bar, and a line at each quarter."""
     shown: dict[str, int] = {}
 
     def tell(what: str, done: int, total: int) -> None:
@@ -156,7 +174,8 @@ def run_test(app: App, review_id: str, again: bool) -> None:
 
     All of them together are one look. What has its evaluation already is left alone, so a broken test goes on.
     """
-    from runners.assess.evaluate import Place, evaluate
+    from runners.assess.asking import Place
+    from runners.assess.evaluate import evaluate
     from runners.assess.reviews import admit_look, arm_under, readers
     from runners.prepare.shelf import default_shelf
 
@@ -169,7 +188,7 @@ def run_test(app: App, review_id: str, again: bool) -> None:
         for subject in readers(ledger, review):
             arm = arm_under(ledger, review, subject)
             done = ledger.referrers(arm.id, "arm", "evaluation.completed") if arm else []
-            tell = _teller(app, step)
+            tell = teller(app, step)
             found[subject.id] = (
                 done[-1] if done else evaluate(ledger, cases, subject, place, tell, review)
             )

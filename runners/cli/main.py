@@ -42,6 +42,7 @@ REGISTRY: dict[str, dict[str, tuple[str, str]]] = {
         ),
         "reward": (f"{_HERE}.reward:reward", "Try rewards before anything is trained on them"),
         "eval": (f"{_HERE}.evaluation:evaluation", "Put models to the same cases and compare them"),
+        "judge": (f"{_HERE}.judge:judge", "Qualify judges before anything they say counts"),
         "study": (
             f"{_HERE}.study:study",
             "Fix what would count before any run, and read tables from elsewhere",
@@ -66,7 +67,7 @@ REGISTRY: dict[str, dict[str, tuple[str, str]]] = {
         "show": (f"{_HERE}.history:show", "Show one record"),
         "lineage": (f"{_HERE}.lineage:lineage", "Show what a record rests on, or what rests on it"),
         "diff": (f"{_HERE}.diff:diff", "Show what differs between two runs, plans or checkpoints"),
-        "audit": (f"{_HERE}.audit:audit", "Audit what stands behind a checkpoint"),
+        "audit": (f"{_HERE}.audit:audit", "Audit what stands behind a checkpoint, run it again"),
         "query": (f"{_HERE}.query:query", "Ask the ledger in SQL"),
         "prove": (
             f"{_HERE}.seals:prove",

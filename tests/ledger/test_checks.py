@@ -480,7 +480,33 @@ def qualify(world: World, draft: Draft, **changes: object) -> None:
 
 def failed_qualification(world: World, draft: Draft) -> None:
     """Name a qualification that was not reached."""
-    qualify(world, draft, qualified=False)
+    qualify(world, draft, qualified=False, reasons=["position"])
+
+
+def asked_otherwise(world: World, draft: Draft) -> None:
+    """Name a qualification of the same judge, asked in another way."""
+    qualify(world, draft, asked="likelihood")
+
+
+def other_weights(world: World, draft: Draft) -> None:
+    """Name a qualification that other weights of the judge's name reached."""
+    qualify(world, draft, judge_weights=samples.digest("other weights"))
+
+
+def floor_raised(world: World, draft: Draft) -> None:
+    """Name a qualification by a floor that the policy in force no longer accepts."""
+    qualify(world, draft)
+    world.add("policy.declared", judge_accuracy="0.9")
+
+
+def floor_of_its_own(world: World, draft: Draft) -> None:
+    """Hold a judge against less than the policy demands."""
+    draft.body.update(floor="0.5")
+
+
+def below_the_floor(world: World, draft: Draft) -> None:
+    """Say that a judge fell short."""
+    draft.body.update(lower="0.7", reasons=["accuracy"], qualified=False)
 
 
 def other_judge(world: World, draft: Draft) -> None:
@@ -995,6 +1021,9 @@ REFUSALS = [
     Refusal("E3", "unproven judge", "judge.passed", bodied(qualified=True), "JUDGE_UNQUALIFIED"),
     Refusal("E3", "failed judge", "judge.passed", failed_qualification, "JUDGE_UNQUALIFIED"),
     Refusal("E3", "another judge's", "judge.passed", other_judge, "JUDGE_UNQUALIFIED"),
+    Refusal("E3", "asked otherwise", "judge.passed", asked_otherwise, "JUDGE_UNQUALIFIED"),
+    Refusal("E3", "other weights", "judge.passed", other_weights, "JUDGE_UNQUALIFIED"),
+    Refusal("E3", "by a lower floor", "judge.passed", floor_raised, "JUDGE_UNQUALIFIED"),
     Refusal("E4", "other protocol", "evaluation.completed", other_protocol, "PROTOCOL_MISMATCH"),
     Refusal("E4", "one order", "evaluation.completed", one_order, "PASSES_MISSING"),
     Refusal("E4", "no pass", "evaluation.completed", without("pass"), "PASSES_MISSING"),
@@ -1008,6 +1037,19 @@ REFUSALS = [
         "comparison.made",
         lambda _, draft: draft.body["candidates"][0].update(evaluation=samples.digest("x")),
         "PAIRING_BROKEN",
+    ),
+    Refusal("E6", "lower floor", "judge.qualified", floor_of_its_own, "QUALIFICATION_WRONG"),
+    Refusal("E6", "below it", "judge.qualified", bodied(lower="0.7"), "QUALIFICATION_WRONG"),
+    Refusal("E6", "too few", "judge.qualified", bodied(total=59), "QUALIFICATION_WRONG"),
+    Refusal(
+        "E6",
+        "with a reason",
+        "judge.qualified",
+        bodied(reasons=["position"]),
+        "QUALIFICATION_WRONG",
+    ),
+    Refusal(
+        "E6", "for no reason", "judge.qualified", bodied(qualified=False), "QUALIFICATION_WRONG"
     ),
     # studies
     Refusal("S1", "seed twice", "study.registered", seeded(1, 2, 3, 4, 5, 5), "STUDY_SEEDS"),
@@ -1139,6 +1181,7 @@ ACCEPTED = [
     ("E1 desk cases without a judge", "protocol.registered", "desk_only"),
     ("E2 a test under its own review", "arm.transcribed", "reviewed_test"),
     ("E3 a judge that qualified", "judge.passed", "qualify"),
+    ("E6 a judge below the floor is not qualified", "judge.qualified", "below_the_floor"),
     ("E4 two arms, each judged both ways", "evaluation.completed", "two_arms"),
     ("S1 weak and descriptive", "study.registered", "weak_but_descriptive"),
     ("S2 the baseline's own evaluation", "study.registered", "measured_baseline"),

@@ -17,9 +17,11 @@ OF_STUDIES = {
     "candidate.nominated",
     "test.reviewed",
     "gate.decided",
+    "check.reproduced",
+    "judge.qualified",
     "promotion.granted",
 }
-"""The example is of one seed and no study."""
+"""The example is of one seed, with no study and no qualified judge."""
 PAGE = (EXAMPLES / "README.md").read_text(encoding="utf-8")
 
 

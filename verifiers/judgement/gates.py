@@ -207,18 +207,25 @@ def _metadata(facts: Facts) -> _Said:
     return said, "one digest each of " + ", ".join(needed), not unpinned
 
 
-def _reproduced(facts: Facts) -> _Said:
+def _reruns(facts: Facts) -> _Said:
     demanded, seeds = facts.demanded, facts.evidence.seeds
     updates = min((seed.updates_reproduced for seed in seeds), default=0)
-    share = min((_rerun_share(seed) for seed in seeds), default=0.0)
-    disagreed = sum(seed.disagreed for seed in seeds)
+    share = min((seed.share_reproduced for seed in seeds), default=0.0)
+    missing = max((seed.not_run for seed in seeds), default=0)
     enough = updates >= demanded.reruns_updates_per_seed and share >= demanded.reruns_case_share
-    said = f"{updates} updates a seed, {real(share)} of cases, {disagreed} disagreed"
+    said = f"{updates} updates a seed, {real(share)} of cases, {missing} drawn and not run"
     wanted = (
         f"{demanded.reruns_updates_per_seed} updates a seed, "
-        f"{real(demanded.reruns_case_share)} of cases, 0 disagreed"
+        f"{real(demanded.reruns_case_share)} of cases, all that was drawn"
     )
-    return said, wanted, bool(seeds) and enough and disagreed == 0
+    return said, wanted, bool(seeds) and enough and not missing
+
+
+def _reproduced(facts: Facts) -> _Said:
+    seeds = facts.evidence.seeds
+    disagreed = max((seed.disagreed for seed in seeds), default=0)
+    said = f"{disagreed} disagreed in the worst seed"
+    return said, "none disagrees", bool(seeds) and disagreed == 0
 
 
 GATES: Final[tuple[tuple[str, str, _Check], ...]] = (
@@ -235,6 +242,7 @@ GATES: Final[tuple[tuple[str, str, _Check], ...]] = (
     ("truncations", "NEW_TRUNCATION", _truncations),
     ("families", "FAMILY_REGRESSED", _families),
     ("metadata", "METADATA_UNPINNED", _metadata),
+    ("reruns", "UNREPRODUCED", _reruns),
     ("reproduced", "NOT_REPRODUCED", _reproduced),
 )
 
@@ -279,10 +287,6 @@ def _cases(names: Iterable[str]) -> str:
 def _is_pinned(name: str, seeds: Sequence[SeedEvidence]) -> bool:
     digests = {seed.metadata.get(name, "") for seed in seeds}
     return len(digests) == 1 and "" not in digests
-
-
-def _rerun_share(seed: SeedEvidence) -> float:
-    return seed.cases_reproduced / len(seed.candidate) if seed.candidate else 0.0
 
 
 def _short(text: str) -> str:

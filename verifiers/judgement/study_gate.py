@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ledger.digests import FileEntry, tree_digest
 from ledger.floors import DEFAULT_POLICY
 from ledger.state import TENSORS
+from verifiers.judgement import reruns
 from verifiers.judgement.assemble import GATE_SEED, arm_of, judge_qualified, metadata_of
 from verifiers.judgement.gate_evidence import Evidence, SeedEvidence, limits
 from verifiers.judgement.gates import GateReport, decide_gates
@@ -27,7 +28,6 @@ def gate_of(
     study: Record,
     nomination: Record,
     evaluations: Sequence[Record],
-    checks: Sequence[Record],
     policy: Mapping[str, Any] | None,
     head: str,
     view: View,
@@ -38,9 +38,8 @@ def gate_of(
         study: what was registered.
         nomination: the checkpoints that count, one a seed.
         evaluations: the baseline's and the checkpoints', under one reviewed test protocol.
-        checks: what was run again.
         policy: the policy in force; the defaults where None.
-        head: id of the last record before the gate; runs of the study are looked for from there back.
+        head: id of the last record before the gate; runs, draws and re-runs are looked for from there back.
         view: records and blobs.
 
     Raises:
@@ -51,10 +50,9 @@ def gate_of(
     protocol = view.ref(baseline, "protocol").body if baseline else None
     demanded = limits(policy or DEFAULT_POLICY, study.body, protocol)
     tried = Counter(item for plan in plans_launched(study, head, view) for item in _try_of(plan))
+    made = reruns.draws_of(nomination, head, view)
     seeds = [
-        _evidence(
-            view.get(name), by_subject[name], baseline, study, nomination, tried, checks, view
-        )
+        _evidence(view.get(name), by_subject[name], baseline, study, nomination, tried, made, view)
         for name in nomination.ref_list("checkpoint")
         if baseline is not None and name in by_subject
     ]
@@ -78,7 +76,6 @@ def gate_again(gate: Record, view: View) -> GateReport:
         view.ref(gate, "study"),
         view.ref(gate, "nomination"),
         view.refs(gate, "evaluation"),
-        view.refs(gate, "check"),
         view.get(named).body if named else None,
         str(gate.prev),
         view,
@@ -109,7 +106,7 @@ def _evidence(
     study: Record,
     nomination: Record,
     tried: Counter[int | str],
-    checks: Sequence[Record],
+    made: tuple[Sequence[Record], Sequence[Record]],
     view: View,
 ) -> SeedEvidence:
     run = view.ref(checkpoint, "run")
@@ -117,7 +114,7 @@ def _evidence(
     protocol = view.ref(evaluation, "protocol")
     signed = all(reviewed(item, nomination, view) for item in (evaluation, baseline))
     of_study = plan.ref("study") == study.id and all(tried[item] == 1 for item in _try_of(plan))
-    updates, cases, disagreed = _run_again(run, evaluation, checks, view)
+    again = reruns.again(checkpoint, (evaluation, baseline), *made, view)
     return SeedEvidence(
         seed=_seed(plan),
         checkpoint=checkpoint.body["tree"],
@@ -130,9 +127,10 @@ def _evidence(
         candidate=arm_of(evaluation, view).lines,
         settings=(_settings(baseline, view), _settings(evaluation, view)),
         metadata=metadata_of(protocol, plan, view),
-        updates_reproduced=updates,
-        cases_reproduced=cases,
-        disagreed=disagreed,
+        updates_reproduced=again.updates,
+        share_reproduced=float(again.share),
+        disagreed=again.disagreed,
+        not_run=again.missing,
     )
 
 
@@ -199,26 +197,3 @@ def _bytes_are_there(checkpoint: Record, view: View) -> bool:
         for item in checkpoint.body["files"]
     ]
     return bool(tree_digest(files) == checkpoint.body["tree"])
-
-
-def _run_again(
-    run: Record, evaluation: Record, checks: Sequence[Record], view: View
-) -> tuple[int, int, int]:
-    """Updates and cases that were run again and agreed, each once, and how many disagreed."""
-    arms = set(evaluation.ref_list("arm"))
-    updates: set[str] = set()
-    cases: set[tuple[int, int]] = set()
-    disagreed = 0
-    for check in checks:
-        update, judged = check.ref("update"), check.ref("pass")
-        arm = check.ref("arm") or (view.get(judged).ref("arm") if judged else None)
-        mine = arm in arms or (update is not None and view.get(update).ref("run") == run.id)
-        if not mine:
-            continue
-        if not check.body["agreed"]:
-            disagreed += 1
-        elif update is not None:
-            updates.add(update)
-        else:
-            cases.add((check.body["drawn_from"], check.body["index"]))
-    return len(updates), len(cases), disagreed

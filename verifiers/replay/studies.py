@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ledger.record import Record
 from verifiers.data.identity import rows_bytes
+from verifiers.judgement.reruns import draws_of
 from verifiers.judgement.studies import SIMULATION, figures
 from verifiers.judgement.study_gate import gate_again
 from verifiers.replay.exposure import exposure_of
@@ -78,6 +79,9 @@ def gate(record: Record, view: View) -> str | None:
     """
     with deriving("GATE_UNFOUNDED"):
         report = gate_again(record, view)
+    _, checks = draws_of(view.ref(record, "nomination"), str(record.prev), view)
+    named_checks = sorted(record.ref_list("check"))
+    expect("GATE_UNFOUNDED", "checks", named_checks, sorted(item.id for item in checks))
     expect("GATE_UNFOUNDED", "passed", record.body["passed"], report.passed)
     expect("GATE_UNFOUNDED", "gates", record.body["gates"], report.body()["gates"])
     return None

@@ -224,6 +224,8 @@ class EvalRun(OpenResult):
     undecided: Number
     violations: Number
     truncated: Number
+    diagnostic: list[str]
+    descriptive: bool
 
 
 class EvalCompare(OpenResult):
@@ -233,6 +235,42 @@ class EvalCompare(OpenResult):
     candidates: list[dict[str, Any]]
     recommendation: str
     descriptive: bool
+
+
+class AuditDraw(OpenResult):
+    """`evidence audit draw`: what it hits, and the chance that a forged share escapes, in one place and everywhere."""
+
+    draw: Id
+    drawn_from: Number
+    members: Number
+    targets: list[dict[str, Any]]
+    escape: list[dict[str, Any]]
+
+
+class AuditRun(OpenResult):
+    """`evidence audit run`: every re-run of a draw so far, those that disagreed one by one."""
+
+    draw: Id
+    checks: Number
+    agreed: Number
+    disagreed: list[dict[str, Any]]
+
+
+class JudgeQualify(OpenResult):
+    """`evidence judge qualify`: `lower` of the accuracy must reach `floor`; `flips` are contradictions of so many compared."""
+
+    qualification: Id
+    asked: str
+    shipped: bool
+    right: Number
+    total: Number
+    undecided: Number
+    flips: list[Number]
+    lower: str
+    upper: str
+    floor: str
+    reasons: list[str]
+    qualified: bool
 
 
 class Nominate(OpenResult):
@@ -398,6 +436,8 @@ RESULTS: dict[str, type[Result]] = {
     "checkpoint recover": CheckpointRecover,
     "checkpoint reexecute": CheckpointReexecute,
     "data accept": DataAccept,
+    "audit draw": AuditDraw,
+    "audit run": AuditRun,
     "data audit": DataAudit,
     "data ingest": DataIngest,
     "data split": DataSplit,
@@ -409,6 +449,7 @@ RESULTS: dict[str, type[Result]] = {
     "model add": ModelAdd,
     "model catalog": ModelCatalog,
     "plan sft": Plan,
+    "judge qualify": JudgeQualify,
     "nominate": Nominate,
     "promote": Promote,
     "promotion approve": PromotionApprove,
