@@ -729,9 +729,49 @@ CODES: dict[str, Code] = {
         "model, judge, rubric or package is not one digest over all seeds",
         "evaluate all seeds with the same pinned versions: evidence eval run PROTOCOL MODEL",
     ),
+    "UNREPRODUCED": Code(
+        "not enough of what a draw hits was run again from bytes by an independent key",
+        "have an auditor draw and run it: evidence audit draw NOMINATION",
+    ),
     "NOT_REPRODUCED": Code(
-        "not enough was run again from bytes by an independent key, or a re-run disagreed",
-        "have an auditor run it again; this version has no command for re-runs yet",
+        "something that was run again from bytes did not give what was recorded",
+        "see which, and what differs: evidence log --kind check.reproduced",
+    ),
+    "DRAW_MISSING": Code(
+        "nothing was drawn to be run again for a nomination",
+        "draw: evidence audit draw NOMINATION",
+    ),
+    "CHECK_UNDRAWN": Code(
+        "a re-run is not of what its draw hits at its index",
+        "run what was drawn: evidence audit run DRAW",
+    ),
+    "TEST_OTHER_ARM": Code(
+        "a model that is neither nominated nor the study's baseline would read a test",
+        "a test is read by the arms of one nomination: evidence eval test REVIEW",
+    ),
+    "TEST_SEEN": Code(
+        "a case of the test was trained on or validated on before",
+        "take a test that nothing has read: evidence eval register CONFIG",
+    ),
+    "TEST_LOOKED_AGAIN": Code(
+        "cases of the test were looked at before, by whatever ids they went then",
+        "take a test that nobody has looked at; --again looks all the same, and no promotion can rest on it",
+    ),
+    "REVIEW_WRONG": Code(
+        "what a reviewer was shown of a test is not what the ledger had read before",
+        "make the request again: evidence review test NOMINATION PROTOCOL",
+    ),
+    "GRANT_UNFOUNDED": Code(
+        "something stands against a promotion that was granted",
+        "read what does: evidence promote CHECKPOINT",
+    ),
+    "NOT_PROMOTED": Code(
+        "the bytes of a folder are not promoted",
+        "do not load it; list what is promoted: evidence promotion list",
+    ),
+    "PROMOTION_WITHDRAWN": Code(
+        "a promotion was withdrawn",
+        "do not load it; list what is promoted: evidence promotion list",
     ),
     "STUDY_MISSING": Code(
         "no study was registered before the run was launched",
@@ -755,14 +795,14 @@ CODES: dict[str, Code] = {
     ),
     "REVIEW_MISSING": Code(
         "no reviewer signed a statement over the test protocol",
-        "a reviewer signs the test protocol; this version has no command for it yet",
+        "have a reviewer sign the test: evidence review test NOMINATION PROTOCOL",
     ),
     "GATE_MISSING": Code(
         "no gate was decided", "decide the study's gate: evidence study decide STUDY"
     ),
     "APPROVAL_MISSING": Code(
         "fewer reviewers approved than the policy demands",
-        "reviewers sign the gate; this version has no command for it yet",
+        "have reviewers sign the gate: evidence promotion approve GATE",
     ),
     "BYTES_DIFFER": Code(
         "the bytes on disk are not there or not those of the checkpoint",
@@ -942,14 +982,23 @@ CODES: dict[str, Code] = {
     ),
     "GRANT_NOT_OFFERED": Code(
         "nothing is missing for a promotion, and this command only records refusals",
-        "have reviewers and the promote key sign: see docs/spec/rules.md, G4",
+        "have the promote key sign: evidence promotion grant GATE DIR",
     ),
     "EVALUATION_FAILED": Code(
         "a model could not be put through a protocol; nothing was counted",
         "read the log that the message names",
     ),
     "JUDGE_UNQUALIFIED": Code(
-        "a judge pass claims a qualification that no record gives", "record it as not qualified"
+        "a judge pass claims a qualification that no record gives",
+        "qualify the judge: evidence judge qualify MODEL; or record the pass as not qualified",
+    ),
+    "QUALIFICATION_WRONG": Code(
+        "a judge's qualification is not what its raw output and the floor in force give",
+        "qualify the judge again: evidence judge qualify MODEL",
+    ),
+    "JUDGE_IS_POLICY": Code(
+        "the judge is the model that it would judge, or of its family",
+        "register a protocol with a judge of another family: evidence eval register CONFIG",
     ),
     "BLOB_MALFORMED": Code(
         "a blob's bytes are as named, but not in the form that its record's kind promises",

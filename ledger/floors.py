@@ -17,3 +17,6 @@ DEFAULT_POLICY: Final[dict[str, Any]] = {
     "judge_accuracy": "0.8",
     "judge_family": "other",
 }
+
+MINIMUM_LABELLED: Final = 60
+"""Labelled cases that a judge's qualification needs at least, whatever the policy says."""

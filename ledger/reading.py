@@ -204,6 +204,20 @@ class Reading:
 
         return duckdb_of(self.path, tables)
 
+    def is_promoted(self, folder: Path, root: str) -> bool:
+        """Whether a folder's bytes are promoted by this ledger: no model is loaded that is not.
+
+        Every record is admitted again and every signature checked, so a large ledger takes its time. One byte more, less or
+        other in the folder and it is False; so it is where the promotion was withdrawn, or rests on what root took back.
+
+        Args:
+            folder: the model's folder, every file of it.
+            root: id of the root key that you trust, as `evidence key list` showed it to you elsewhere.
+        """
+        from ledger.promotions import is_promoted  # noqa: PLC0415 - promotions reads ledgers
+
+        return is_promoted(self, folder, root)
+
     @property
     def deviations(self) -> list[str]:
         """Guard triggers that are gone from the database."""

@@ -214,7 +214,7 @@ _ROWS = (
             "protocol": one("protocol.registered", by="evidence eval register CONFIG"),
             "model": maybe("model.registered", by="evidence model add DIR"),
             "checkpoint": maybe(_CHECKPOINT, by="evidence run launch PLAN"),
-            "review": maybe("test.reviewed"),
+            "review": maybe("test.reviewed", by="evidence review test NOMINATION PROTOCOL"),
         },
         one_of=(("model", "checkpoint"),),
     ),
@@ -265,9 +265,15 @@ _ROWS = (
         statement="review",
     ),
     Rule(
+        "draw.made",
+        ("audit",),
+        {"nomination": one("candidate.nominated", by="evidence nominate STUDY COMPARISON")},
+    ),
+    Rule(
         "check.reproduced",
         ("audit",),
         {
+            "draw": one("draw.made", by="evidence audit draw NOMINATION"),
             "update": maybe("update.acknowledged"),
             "arm": maybe("arm.transcribed"),
             "pass": maybe("judge.passed"),
@@ -300,7 +306,7 @@ _ROWS = (
         {
             "gate": one("gate.decided", by="evidence study decide STUDY"),
             "nomination": one("candidate.nominated", by="evidence nominate STUDY COMPARISON"),
-            "approval": some("promotion.approved"),
+            "approval": some("promotion.approved", by="evidence promotion approve GATE"),
             "checkpoint": one(_CHECKPOINT, by="evidence run launch PLAN"),
         },
         statement="promote",
@@ -320,7 +326,7 @@ _ROWS = (
     Rule(
         "promotion.withdrawn",
         ANY,
-        {"promotion": one("promotion.granted", by="evidence promote CHECKPOINT")},
+        {"promotion": one("promotion.granted", by="evidence promotion grant GATE DIR")},
         statement="promote",
     ),
     Rule("blob.withheld", ANY, {"record": one("any")}, statement="review"),

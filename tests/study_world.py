@@ -1,43 +1,31 @@
-"""A world that holds a whole study: six seeds trained, compared, nominated, reviewed, tested, run again."""
+"""A world that holds a whole study: six seeds trained, compared, nominated, reviewed, tested, run again, approved, granted."""
 
 from __future__ import annotations
 
-import json
+import io
 from dataclasses import dataclass, field
-from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import samples
-from world import Draft, World
+from study_data import CASES, Answers, StudyData, adapter_files, failing, files_body, lines_blob
+from world import Draft, World, key
 
 from ledger.blobs import BlobStore
-from ledger.digests import FileEntry, sha256, tree_digest
+from ledger.digests import sha256
+from ledger.errors import EvidenceError
 from ledger.record import Record, Refs
+from verifiers.judgement import assemble
+from verifiers.judgement.draws import Target
+from verifiers.judgement.reruns import targets_of
+from verifiers.judgement.studies import figures
 from verifiers.judgement.study_gate import gate_of
+from verifiers.replay.exposure import exposure_of
+from verifiers.replay.learning import batch_digest
 from verifiers.replay.view import View
 
 SEEDS = (11, 12, 13, 14, 15, 16)
-CASES = 32
 FLOORS = {"reruns_updates_per_seed": 1, "reruns_case_share": "0.03"}
-
-
-def outcome_lines(failing: int) -> bytes:
-    """Outcomes of 32 desk cases in 4 families, of which every so many fail, the first of each family first."""
-    wrong = {(index * 8 + index // 4) % CASES for index in range(failing)}
-    rows = [
-        {
-            "case": f"case{number:02d}",
-            "family": f"family{number // 8}",
-            "kind": "desk",
-            "success": number not in wrong,
-            "violations": [],
-            "truncated": False,
-            "detail": {"prompt_digest": sha256(str(number).encode()), "reason": None},
-        }
-        for number in range(CASES)
-    ]
-    return "".join(json.dumps(row) + "\n" for row in rows).encode()
 
 
 @dataclass
@@ -50,7 +38,12 @@ class StudyWorld:
     one_setting: bool = False
     one_state: bool = False
     elsewhere: bool = False
+    again: bool = True
     eligible: tuple[bool, ...] = (True,)
+    baseline_answers: Answers = field(default_factory=lambda: failing(8))
+    tested_answers: Answers = field(default_factory=Answers)
+    data: StudyData = field(default_factory=StudyData.made)
+    policy: dict[str, Any] = field(default_factory=dict)
     world: World = field(default_factory=World)
     checkpoints: list[Record] = field(default_factory=list)
     checks: list[Record] = field(default_factory=list)
@@ -58,9 +51,10 @@ class StudyWorld:
     def __post_init__(self) -> None:
         """Grow the whole study."""
         world = self.world
-        world.add("policy.declared", **FLOORS)
+        world.add("policy.declared", **{**FLOORS, **self.policy})
+        self.ingest()
         self.baseline = world.need("model.registered")
-        self.study = world.add("study.registered", seeds=list(SEEDS), cases=CASES)
+        self.study = self.register_study()
         for seed in self.seeds:
             self.train(seed)
         if self.second_run:
@@ -69,26 +63,53 @@ class StudyWorld:
         self.comparison = self.compare()
         self.nomination = self.nominate(self.checkpoints)
         self.protocol = self.register(self.role)
-        self.review = self.admit(
-            "test.reviewed",
-            {},
-            {"nomination": self.nomination.id, "protocol": self.protocol.id},
-            stater="reviewer",
-        )
-        self.evaluations = [self.evaluate(self.protocol, self.baseline, 8, self.review)]
-        self.evaluations += [
-            self.evaluate(self.protocol, item, 0, self.review) for item in self.checkpoints
+        self.test_all()
+
+    def test_all(self) -> None:
+        """Review the test, let all arms read it, run some of it again."""
+        self.review = self.sign_test(self.nomination, self.protocol)
+        self.evaluations = [
+            self.evaluate(self.protocol, self.baseline, self.baseline_answers, self.review)
         ]
-        self.run_again()
+        self.evaluations += [
+            self.evaluate(self.protocol, item, self.tested_answers, self.review)
+            for item in self.checkpoints
+        ]
+        self.checks = []
+        if self.again:
+            self.run_again()
 
     def admit(self, kind: str, changes: dict[str, Any], refs: Refs, **draft: Any) -> Record:
         """Admit a sample body with changes under these refs."""
+        self.world.blobs |= samples.BLOBS
         return self.world.admit(Draft(kind, samples.body(kind, **changes), refs, **draft))
+
+    def register_study(self, **changes: Any) -> Record:
+        """A study of this design with its own figures, unless some of it is changed."""
+        design = {"seeds": list(SEEDS), "cases": CASES, "effect": "0.3", **changes}
+        body = samples.body("study.registered", **design)
+        return self.world.add("study.registered", **{**design, **figures(body), **changes})
+
+    # --- data and runs ---------------------------------------------------------------------------
+
+    def ingest(self) -> None:
+        """A source, its data set, a split and its audit, each as it is derived."""
+        content = samples.blob("", self.data.source())
+        source = self.admit("source.ingested", {"name": "rows.jsonl", "content": content}, {})
+        dataset = self.admit("dataset.parsed", self.data.dataset(), {"source": [source.id]})
+        self.split = self.admit("split.declared", self.data.split(), {"dataset": [dataset.id]})
+        audit = self.admit("leakage.audited", self.data.audit(), {"split": self.split.id})
+        self.accepted = None
+        if audit.body["verdict"] != "clean":  # a reviewer who accepts what they should not
+            refs: Refs = {"audit": audit.id}
+            self.accepted = self.admit("leakage.accepted", {}, refs, stater="reviewer")
 
     def launch(self, seed: int) -> None:
         """Plan and launch a run of the study."""
         plan = self.world.draft("plan.prepared")
         plan.refs["study"] = self.study.id
+        if self.accepted is not None:
+            plan.refs["acceptance"] = self.accepted.id
         plan.body["seeds"] = {"training": seed}
         plan.body["settings"] |= self.study.body["settings"]
         plan.body["settings"]["seed"] = seed
@@ -98,74 +119,101 @@ class StudyWorld:
         self.world.admit(plan)
         self.world.add("run.launched")
 
-    def train(self, seed: int) -> None:
-        """One run of the study to its checkpoint, whose bytes are there."""
+    def train(self, seed: int, files: dict[str, bytes] | None = None) -> None:
+        """One run of the study to its checkpoint, whose bytes are there; other files than its adapter's where given."""
         self.launch(seed)
-        state = samples.weights(1 if self.one_state else 100 + seed)
-        before = samples.weights(0)
+        made, state = adapter_files(1 if self.one_state else seed, self.baseline.body)
+        after, before = {"scheme": "tensors", "value": state}, samples.weights(0)
         if self.elsewhere:
-            state, before = ({**item, "scheme": "provider_policy"} for item in (state, before))
-        self.world.add("update.acknowledged", before=before, after=state)
-        data = f"weights of seed {seed}".encode()
-        self.world.blobs[sha256(data)] = data
-        file = {"path": "adapter.safetensors", "size": len(data), "digest": sha256(data)}
-        tree = tree_digest([FileEntry(*file.values())])
+            after, before = ({**item, "scheme": "provider_policy"} for item in (after, before))
+        rows = self.data.training()[:2]
+        self.world.add("batch.built", rows=rows, datums=len(rows), digest=batch_digest(rows))
+        self.world.add("update.acknowledged", before=before, after=after)
+        named, tree = files_body(files or made)
+        self.world.blobs |= samples.BLOBS
+        parts = dict.fromkeys(("optimizer", "scheduler", "random", "sampler"), False)
         self.checkpoints.append(
-            self.world.add("checkpoint.published", files=[file], tree=tree, state=state)
+            self.world.add(
+                "checkpoint.published",
+                files=named,
+                tree=tree,
+                state=after,
+                completeness={"weights": True, **parts},
+            )
         )
         self.world.add("run.ended")
 
+    # --- evaluation ------------------------------------------------------------------------------
+
     def register(self, role: str) -> Record:
         """A protocol of desk cases of a role."""
-        body = {
-            "role": role,
-            "judging": None,
-            "passes": [],
-            "rubric": None,
-            "case_kinds": {"desk": CASES},
-        }
-        return self.admit(
-            "protocol.registered", body, {"split": self.world.need("split.declared").id}
-        )
+        body = self.data.protocol(role)
+        return self.admit("protocol.registered", body, {"split": self.split.id})
 
-    def evaluate(
-        self, protocol: Record, subject: Record, failing: int, review: Record | None = None
+    def sign_test(self, nomination: Record, protocol: Record, **changes: Any) -> Record:
+        """A reviewer's statement over a test, as the ledger gives it unless it is changed."""
+        view, head = self.here(), self.world.records[-1].id
+        found = exposure_of(protocol, nomination, head, view)
+        lines = [item.as_json() for item in found.findings]
+        body = {
+            "fresh": not lines,
+            "findings": lines_blob(lines) if lines else None,
+            "look": found.look,
+        }
+        refs: Refs = {"nomination": nomination.id, "protocol": protocol.id}
+        return self.admit("test.reviewed", {**body, **changes}, refs, stater="reviewer")
+
+    def transcribe(
+        self,
+        protocol: Record,
+        subject: Record,
+        answers: Answers,
+        review: Record | None = None,
+        **changes: Any,
     ) -> Record:
-        """An arm and its evaluation."""
+        """An arm's answers, by its own weights."""
         role = "model" if subject.kind == "model.registered" else "checkpoint"
         refs: Refs = {"protocol": protocol.id, role: subject.id}
         if review is not None:
             refs["review"] = review.id
-        arm = self.admit("arm.transcribed", {"cases": CASES}, refs)
-        data = outcome_lines(failing)
+        cases = list(self.here().lines(protocol.body["cases"]))
         body = {
-            "outcomes": samples.blob("outcomes", data),
-            "cases": CASES,
-            "success": CASES - failing,
-            "failure": failing,
-            "undecided": 0,
+            "weights": samples.digest(f"weights of {subject.id}"),
+            **answers.arm(cases),
+            **changes,
         }
-        self.world.blobs[sha256(data)] = data
+        return self.admit("arm.transcribed", body, refs)
+
+    def evaluate(
+        self,
+        protocol: Record,
+        subject: Record,
+        answers: Answers,
+        review: Record | None = None,
+        **changes: Any,
+    ) -> Record:
+        """An arm and its evaluation."""
+        arm = self.transcribe(protocol, subject, answers, review, **changes)
+        lines, counts = assemble.evaluation_of(protocol, arm, [], self.here())
+        body = {"outcomes": lines_blob(lines), **counts}
         return self.admit("evaluation.completed", body, {"protocol": protocol.id, "arm": [arm.id]})
 
     def compare(self) -> Record:
-        """Every checkpoint against the baseline on validation."""
+        """Every checkpoint against the baseline on validation; one that is not eligible lost a success."""
         protocol = self.register("validation")
-        baseline = self.evaluate(protocol, self.baseline, 8)
-        found = [self.evaluate(protocol, item, 0) for item in self.checkpoints]
-        entry = samples.body("comparison.made")["candidates"][0]
-        return self.admit(
-            "comparison.made",
-            {
-                "candidates": [
-                    {**entry, "evaluation": item.id, "eligible": fine}
-                    for item, fine in zip_longest(
-                        found, self.eligible[: len(found)], fillvalue=self.eligible[0]
-                    )
-                ]
-            },
-            {"baseline": baseline.id, "evaluation": [item.id for item in found]},
-        )
+        baseline = self.evaluate(protocol, self.baseline, self.baseline_answers)
+        fine = [*self.eligible, *[self.eligible[0]] * len(self.checkpoints)]
+        found = [
+            self.evaluate(protocol, item, Answers() if good else Answers(frozenset({7})))
+            for item, good in zip(self.checkpoints, fine, strict=False)
+        ]
+        return self.record_comparison(baseline, found)
+
+    def record_comparison(self, baseline: Record, evaluations: list[Record]) -> Record:
+        """The comparison of these, candidates in the order of their rank."""
+        body = assemble.comparison_of(baseline, evaluations, self.here())
+        ranked = [item["evaluation"] for item in body["candidates"]]
+        return self.admit("comparison.made", body, {"baseline": baseline.id, "evaluation": ranked})
 
     def nominate(self, checkpoints: list[Record]) -> Record:
         """Nominate these, the first to be promoted."""
@@ -179,16 +227,29 @@ class StudyWorld:
         )
 
     def run_again(self, *, agreed: bool = True) -> None:
-        """One update and one case of each seed, by the auditor."""
-        for checkpoint, evaluation in zip(self.checkpoints, self.evaluations[1:], strict=True):
-            named: tuple[Refs, Refs] = (
-                {"update": str(checkpoint.ref("update"))},
-                {"arm": evaluation.ref_list("arm")[0]},
-            )
-            self.checks += [
-                self.admit("check.reproduced", {"agreed": agreed}, refs, writer="auditor")
-                for refs in named
-            ]
+        """A draw, and everything that it hits run again by the auditor."""
+        self.drawn = self.admit(
+            "draw.made",
+            {"updates_per_seed": 1, "case_share": "0.03"},
+            {"nomination": self.nomination.id},
+            writer="auditor",
+        )
+        for target in targets_of(self.drawn.id, self.here()):
+            self.check(target, agreed=agreed)
+
+    def check(self, target: Target, **changes: Any) -> None:
+        """One target of the newest draw run again."""
+        told = {"drawn_from": self.drawn.seq + 1, "index": target.index, "case": target.case}
+        refs: Refs = {"draw": self.drawn.id, target.role: target.record}
+        self.checks.append(
+            self.admit("check.reproduced", {**told, **changes}, refs, writer="auditor")
+        )
+
+    # --- the gate and what follows it ------------------------------------------------------------
+
+    def here(self) -> View:
+        """Records and blobs of this world, in memory."""
+        return View(_Source(self.world), _Blobs(self.world))
 
     def view(self, folder: Path) -> View:
         """Records of this world, its blobs in a folder."""
@@ -200,9 +261,7 @@ class StudyWorld:
         """The gate as the evidence gives it, admitted; `changes` spoils its body."""
         head = self.world.records[-1].id
         policy = self.world.need("policy.declared")
-        report = gate_of(
-            self.study, self.nomination, self.evaluations, self.checks, policy.body, head, view
-        )
+        report = gate_of(self.study, self.nomination, self.evaluations, policy.body, head, view)
         refs: Refs = {
             "study": self.study.id,
             "nomination": self.nomination.id,
@@ -213,6 +272,31 @@ class StudyWorld:
             refs["check"] = [item.id for item in self.checks]
         return self.admit("gate.decided", {**report.body(), **changes}, refs)
 
+    def approve(self, gate: Record, *reviewers: str) -> list[Record]:
+        """A gate's approval by these reviewers."""
+        refs: Refs = {"gate": gate.id, "checkpoint": self.nomination.body["chosen"]}
+        return [
+            self.admit("promotion.approved", {"reviewer": key(name).id}, refs, stater=name)
+            for name in reviewers or ("reviewer",)
+        ]
+
+    def grant(self, gate: Record, approvals: list[Record], **changes: Any) -> Record:
+        """The chosen checkpoint, promoted."""
+        checkpoint = self.world.by_id[self.nomination.body["chosen"]]
+        refs: Refs = {
+            "gate": gate.id,
+            "nomination": str(gate.ref("nomination")),
+            "approval": [item.id for item in approvals],
+            "checkpoint": checkpoint.id,
+        }
+        body = {"tree": checkpoint.body["tree"], **changes}
+        return self.admit("promotion.granted", body, refs, stater="promoter")
+
+    def granted(self) -> Record:
+        """Everything to the end: gate, approval, grant."""
+        gate = self.gate(self.here())
+        return self.grant(gate, self.approve(gate))
+
 
 @dataclass
 class _Source:
@@ -221,3 +305,22 @@ class _Source:
     def find(self, record_id: str) -> Record | None:
         """A record by id."""
         return self.world.by_id.get(record_id)
+
+
+class _Blobs(BlobStore):
+    """A world's blobs before they lie in any folder."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(Path("nowhere"))
+        self._world = world
+
+    def read(self, digest: str, *_: Any, **__: Any) -> bytes:
+        """The bytes of a digest, re-hashed."""
+        data = (self._world.blobs | samples.BLOBS).get(digest)
+        if data is None or sha256(data) != digest:
+            raise EvidenceError("BLOB_MISSING", f"blob {digest} is not there")
+        return data
+
+    def open(self, digest: str, *_: Any, **__: Any) -> BinaryIO:
+        """The bytes as a stream."""
+        return io.BytesIO(self.read(digest))

@@ -17,9 +17,6 @@ from verifiers.report import Finding, Report
 UNDERIVED = frozenset(
     {
         "rollout.group",
-        "judge.qualified",
-        "check.reproduced",
-        "promotion.granted",
     }
 )
 

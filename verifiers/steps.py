@@ -21,8 +21,8 @@ STEPS: dict[str, str] = {
     "V16": "each blob named is there and has the bytes its name says",
     "V17": "datasets, splits and audits, of data and of rewards, are derived again from their rows",
     "V18": "batches read training rows, checkpoint bytes give the acknowledged state, the planned tensors, the parts",
-    "V19": "outcomes, evaluations and comparisons are derived again from transcripts and raw passes",
-    "V20": "studies, nominations, gates and refusals are derived again from the evidence",
+    "V19": "qualifications, outcomes, evaluations and comparisons are derived again from transcripts and raw passes",
+    "V20": "studies, nominations, draws, reviews of tests, gates, grants and refusals are derived again from the evidence",
 }
 
 _CODES_OF_STEP: dict[str, tuple[str, ...]] = {
@@ -94,12 +94,15 @@ _CODES_OF_STEP: dict[str, tuple[str, ...]] = {
         "BASE_OTHER",
         "COMPLETION_WRONG",
     ),
-    "V19": ("EVALUATION_WRONG", "COMPARISON_WRONG"),
+    "V19": ("EVALUATION_WRONG", "COMPARISON_WRONG", "QUALIFICATION_WRONG"),
     "V20": (
+        "CHECK_UNDRAWN",
         "REFUSAL_WRONG",
         "STUDY_WRONG",
         "NOMINATION_WRONG",
+        "REVIEW_WRONG",
         "GATE_UNFOUNDED",
+        "GRANT_UNFOUNDED",
         "UNDERIVED",
     ),
 }

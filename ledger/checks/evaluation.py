@@ -1,15 +1,19 @@
-"""Rules about protocols, arms, passes, evaluations and comparisons (docs/spec/rules.md, E1 to E5)."""
+"""Rules about protocols, arms, passes, evaluations and comparisons (docs/spec/rules.md, E1 to E6)."""
 
 from __future__ import annotations
 
 from typing import cast
 
+from ledger.canonical import parse_real
 from ledger.checks.context import Check, Context
+from ledger.floors import DEFAULT_POLICY, MINIMUM_LABELLED
+from ledger.record import Record
 from ledger.records.evaluation import (
     ArmTranscribed,
     ComparisonMade,
     EvaluationCompleted,
     JudgePassed,
+    JudgeQualified,
     ProtocolRegistered,
 )
 
@@ -38,7 +42,7 @@ def _protocol(context: Context) -> None:
 
 
 def _arm(context: Context) -> None:
-    """E2: an arm answers every case; a test is read only under a reviewer's statement."""
+    """E2: an arm answers every case; a test is read only under a reviewer's statement, by its nomination's models."""
     body = cast("ArmTranscribed", context.body)
     protocol = context.need("protocol")
     cases = sum(protocol.body["case_kinds"].values())
@@ -61,6 +65,22 @@ def _arm(context: Context) -> None:
         raise context.fail(
             "TEST_NOT_REVIEWED", "the review is of another protocol", field="refs.review"
         )
+    if review is not None:
+        _under_review(context, review)
+
+
+def _under_review(context: Context, review: Record) -> None:
+    nomination = context.fetch(str(review.ref("nomination")))
+    study = context.fetch(str(nomination.ref("study")))
+    allowed = [str(study.ref("baseline")), *nomination.ref_list("checkpoint")]
+    subject = context.ref("checkpoint") or context.need("model")
+    if subject.id not in allowed:
+        raise context.fail(
+            "TEST_OTHER_ARM",
+            "the model is neither nominated nor the study's baseline, so it may not read the test",
+            field="refs",
+            actual=subject.id,
+        )
 
 
 def _pass(context: Context) -> None:
@@ -81,15 +101,51 @@ def _pass(context: Context) -> None:
         found is not None
         and found.body["qualified"]
         and found.ref("model") == protocol.ref("judge")
+        and found.body["asked"] == protocol.body["judging"]
+        and found.body["judge_weights"] == body.judge_weights
+        and parse_real(found.body["floor"]) >= parse_real(_floor(context))
     )
     if body.qualified != qualified:
         raise context.fail(
             "JUDGE_UNQUALIFIED",
-            "qualified holds exactly where the qualification of this protocol's judge is named",
+            "qualified holds exactly where a qualification is named that holds: of this judge, so asked, to the floor in force",
             field="body.qualified",
             expected=str(qualified).lower(),
             actual=str(body.qualified).lower(),
         )
+
+
+def _qualification(context: Context) -> None:
+    """E6: a judge is qualified by the floor in force, on enough cases, with no reason against it."""
+    body = cast("JudgeQualified", context.body)
+    if parse_real(body.floor) < parse_real(_floor(context)):
+        raise context.fail(
+            "QUALIFICATION_WRONG",
+            "the floor is below the one in force",
+            field="body.floor",
+            expected=_floor(context),
+            actual=body.floor,
+        )
+    due = {
+        "accuracy": parse_real(body.lower) < parse_real(body.floor),
+        "cases": body.total < MINIMUM_LABELLED,
+    }
+    wrong = [name for name, stands in due.items() if stands != (name in body.reasons)]
+    if wrong or body.qualified == bool(body.reasons):
+        raise context.fail(
+            "QUALIFICATION_WRONG",
+            "qualified and reasons are not what the figures say",
+            field="body.reasons",
+            expected=", ".join(name for name, stands in due.items() if stands) or "none",
+            actual=", ".join(body.reasons) or "none",
+        )
+
+
+def _floor(context: Context) -> str:
+    """The accuracy that the policy in force demands of a judge, that of the defaults where there is none."""
+    named = context.state.policy
+    policy = DEFAULT_POLICY if named is None else context.fetch(named).body
+    return str(policy["judge_accuracy"])
 
 
 def _evaluation(context: Context) -> None:
@@ -167,6 +223,7 @@ CHECKS: dict[str, tuple[Check, ...]] = {
     "protocol.registered": (_protocol,),
     "arm.transcribed": (_arm,),
     "judge.passed": (_pass,),
+    "judge.qualified": (_qualification,),
     "evaluation.completed": (_evaluation,),
     "comparison.made": (_comparison,),
 }

@@ -1,4 +1,4 @@
-"""Rules about nominations, gates and grants (docs/spec/rules.md, G1 to G6)."""
+"""Rules about nominations, gates and grants (docs/spec/rules.md, G1 to G7)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from ledger.records.promotion import (
     GateDecided,
     PromotionApproved,
     PromotionGranted,
+    TestReviewed,
 )
 from ledger.state import TENSORS
 from ledger.suspects import find_suspect, windows_of
@@ -34,6 +35,15 @@ def _gate(context: Context) -> None:
         )
 
 
+def _reviewed(context: Context) -> None:
+    """G7: a test is called fresh exactly where no finding is listed."""
+    body = cast("TestReviewed", context.body)
+    if body.fresh != (body.findings is None):
+        raise context.fail(
+            "REVIEW_WRONG", "fresh stands exactly where there are no findings", field="body.fresh"
+        )
+
+
 def _approved(context: Context) -> None:
     """G3: the reviewer named is the one whose statement the record carries."""
     body = cast("PromotionApproved", context.body)
@@ -45,7 +55,7 @@ def _approved(context: Context) -> None:
 
 
 def _granted(context: Context) -> None:
-    """G4: a passed gate, enough distinct reviewers of it, the chosen checkpoint's own bytes."""
+    """G4: a gate passed by the policy in force, enough distinct reviewers of it, the chosen checkpoint's own bytes."""
     body = cast("PromotionGranted", context.body)
     gate, nomination = context.need("gate"), context.need("nomination")
     checkpoint = context.need("checkpoint")
@@ -67,6 +77,14 @@ def _granted(context: Context) -> None:
             actual=body.tree,
         )
     _enough_reviewers(context, gate.id, checkpoint.id)
+    if gate.ref("policy") != context.state.policy:
+        raise context.fail(
+            "POLICY_OTHER",
+            "another policy is in force than the gate was decided by",
+            field="refs.gate",
+            expected=str(context.state.policy),
+            actual=str(gate.ref("policy")),
+        )
 
 
 def _enough_reviewers(context: Context, gate_id: str, checkpoint_id: str) -> None:
@@ -122,6 +140,7 @@ def _named(context: Context) -> list[Record]:
 
 CHECKS: dict[str, tuple[Check, ...]] = {
     "candidate.nominated": (_nominated,),
+    "test.reviewed": (_reviewed,),
     "gate.decided": (_gate, _by_policy, _unsuspected),
     "promotion.approved": (_approved, _unsuspected),
     "promotion.granted": (_granted, _unsuspected),

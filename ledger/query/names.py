@@ -49,6 +49,7 @@ TABLES: dict[str, str] = {
     "comparison.made": "comparisons",
     "candidate.nominated": "nominations",
     "test.reviewed": "test_reviews",
+    "draw.made": "draws",
     "check.reproduced": "checks",
     "gate.decided": "gates",
     "promotion.approved": "approvals",

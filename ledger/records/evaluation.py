@@ -91,19 +91,32 @@ class ProtocolRegistered(Body):
 
 
 class JudgeQualified(Body):
-    """How well a judge did on labelled cases it was not tuned on."""
+    """How well a judge did on labelled cases that it was not tuned on, asked in both orders.
+
+    `lower` and `upper` are the Wilson 95 % interval of the accuracy, `floor` what `lower` must reach, fractions of 1; an
+    undecided case is not right. `flips` are contradictions between the orders and how many cases could be compared.
+    """
 
     kind: ClassVar[str] = "judge.qualified"
     version: ClassVar[int] = 0
 
     cases: Blob
+    shipped: bool
     asked: Literal["json", "likelihood"]
+    rubric: Blob
+    judge_weights: Digest
+    engine: dict[Slug, Setting | Real]
+    raw_forward: Blob
+    raw_reversed: Blob
     right: Count
     total: Positive
+    undecided: Count
+    flips: Annotated[list[Count], Field(min_length=2, max_length=2)]
     lower: Real
+    upper: Real
     floor: Real
+    reasons: Annotated[list[Slug], Field(max_length=8)]
     qualified: bool
-    raw: Blob
 
 
 class ArmTranscribed(Body):

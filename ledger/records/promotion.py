@@ -11,9 +11,12 @@ from ledger.records.base import (
     Body,
     Count,
     Digest,
+    Hex32,
     KeyId,
     Model,
     Name,
+    Positive,
+    Real,
     RecordId,
     Slug,
     Text,
@@ -31,7 +34,10 @@ class CandidateNominated(Body):
 
 
 class TestReviewed(Body):
-    """A reviewer looked at a test set before it was used."""
+    """A reviewer looked at a test set before it was used.
+
+    `findings` lists every row of the past that touches a case, `fresh` says that there is none; `look` is 1 for the first.
+    """
 
     __test__: ClassVar[bool] = False
     kind: ClassVar[str] = "test.reviewed"
@@ -39,20 +45,41 @@ class TestReviewed(Body):
 
     fresh: bool
     findings: Blob | None
+    look: Positive
     paraphrase: Text
     contamination: Text
 
 
+class DrawMade(Body):
+    """What of a nomination's evidence is run again, to be read from the tree root over this record and all before it.
+
+    `case_share` is a fraction of 1 of each arm's and each pass's cases, rounded up.
+    """
+
+    kind: ClassVar[str] = "draw.made"
+    version: ClassVar[int] = 0
+
+    nonce: Hex32
+    updates_per_seed: Count
+    case_share: Real
+
+
 class CheckReproduced(Body):
-    """Something was run again from bytes by a key that neither trains nor judges."""
+    """Something was run again from bytes by a key that neither trains nor judges.
+
+    `drawn_from` is the size of the tree whose root drew it, `index` its place in the draw, `case` which case of the arm or
+    pass; `changed` names what of code, libraries and hardware is another than recorded.
+    """
 
     kind: ClassVar[str] = "check.reproduced"
     version: ClassVar[int] = 0
 
     drawn_from: Count
     index: Count
+    case: Name | None
     agreed: bool
     detail: Text
+    changed: Annotated[list[Slug], Field(max_length=64)]
     processor: Name
 
 
@@ -137,6 +164,7 @@ __all__ = [
     "BlobWithheld",
     "CandidateNominated",
     "CheckReproduced",
+    "DrawMade",
     "Gate",
     "GateDecided",
     "Missing",

@@ -1,4 +1,4 @@
-"""The settings of generation and of likelihood judging (torch-free)."""
+"""The settings of generation and of judging, by likelihood and by JSON (torch-free)."""
 
 from __future__ import annotations
 
@@ -31,5 +31,14 @@ class LikelihoodSettings(Settings):
 
     batch_size: Annotated[int, Field(ge=1, le=512)] = 8
     max_length: Annotated[int, Field(ge=8, le=131_072)] = 2048
+    dtype: Literal["float32", "bfloat16"] = "float32"
+    threads: Annotated[int, Field(ge=1, le=1024)] = 2
+
+
+class AskSettings(Settings):
+    """How a judge is asked for a verdict in JSON: greedily, in fixed batches, to a fixed budget of new tokens."""
+
+    max_new_tokens: Annotated[int, Field(ge=1, le=4096)] = 160
+    batch_size: Annotated[int, Field(ge=1, le=512)] = 8
     dtype: Literal["float32", "bfloat16"] = "float32"
     threads: Annotated[int, Field(ge=1, le=1024)] = 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ledger.errors import UsageError
+from verifiers.judgement.reruns import draws_of
 from verifiers.judgement.study_gate import gate_of
 from verifiers.replay.view import View
 
@@ -33,19 +34,12 @@ def decide(ledger: Ledger, study: Record) -> Record:
     ]
     if not evaluations:
         raise _missing("GATE_MISSING", "nothing was evaluated under the reviewed test", reviews[-1])
-    checks = _checks(ledger, nomination, evaluations)
     state = ledger.state()
     policy = ledger.get(state.policy) if state.policy else None
-    head = ledger.head()[2]
-    report = gate_of(
-        study,
-        nomination,
-        evaluations,
-        checks,
-        policy.body if policy else None,
-        str(head),
-        View(ledger, ledger.blobs),
-    )
+    head, view = str(ledger.head()[2]), View(ledger, ledger.blobs)
+    _, checks = draws_of(nomination, head, view)
+    body = policy.body if policy else None
+    report = gate_of(study, nomination, evaluations, body, head, view)
     refs: dict[str, str | list[str]] = {
         "study": study.id,
         "nomination": nomination.id,
@@ -68,19 +62,6 @@ def _newest(ledger: Ledger, subject: str, review: Record) -> Record | None:
         for evaluation in ledger.referrers(arm.id, "arm", "evaluation.completed")
     ]
     return max(found, key=lambda record: record.seq, default=None)
-
-
-def _checks(ledger: Ledger, nomination: Record, evaluations: list[Record]) -> list[Record]:
-    """Every re-run of the runs and arms in question, those that disagreed too."""
-    runs = {str(ledger.get(name).ref("run")) for name in nomination.ref_list("checkpoint")}
-    arms = {name for evaluation in evaluations for name in evaluation.ref_list("arm")}
-    found = []
-    for check in ledger.of_kind("check.reproduced"):
-        update, judged = check.ref("update"), check.ref("pass")
-        arm = check.ref("arm") or (ledger.get(judged).ref("arm") if judged else None)
-        if arm in arms or (update and ledger.get(update).ref("run") in runs):
-            found.append(check)
-    return found
 
 
 def _missing(code: str, message: str, record: Record) -> UsageError:

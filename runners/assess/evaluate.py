@@ -5,25 +5,25 @@ Model and judge run one after the other in child processes, so never two are in 
 
 from __future__ import annotations
 
-import math
 import tempfile
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ledger.canonical import loads
+from ledger.canonical import parse_real
 from ledger.errors import UsageError
-from runners.assess.config import LikelihoodSettings
+from ledger.floors import DEFAULT_POLICY
+from runners.assess import asking
+from runners.assess.asking import Place, Tell
 from runners.assess.prompts import write_template
-from runners.child import ChildExit, Event, Reply, run_child
+from runners.assess.reviews import arm_under
+from runners.assess.unfinished import unfinished_arm, unfinished_passes
 from runners.prepare.data import put_lines, read_lines
-from runners.prepare.shelf import model_folder
 from runners.train.plans import plan_of
 from runners.train.recovery import recover
 from verifiers.data.identity import rows_bytes
 from verifiers.judgement import assemble
-from verifiers.judgement.judging import ORDERS, PARTS, likelihood_line
+from verifiers.judgement.judging import ORDERS
+from verifiers.judgement.rubric import Rubric
 from verifiers.replay.view import View
 
 if TYPE_CHECKING:
@@ -31,22 +31,19 @@ if TYPE_CHECKING:
     from ledger.record import Record
 
 GENERATE = "runners.assess.generate"
-LIKELIHOOD = "runners.assess.likelihood"
-
-Tell = Callable[[str, int, int], None]
-"""(what is being done, done, total)"""
 
 
-@dataclass(frozen=True)
-class Place:
-    """Where an evaluation works: the model shelf and a folder for logs."""
-
-    shelf: Path
-    logs: Path
-
-
-def evaluate(ledger: Ledger, protocol: Record, subject: Record, place: Place, tell: Tell) -> Record:
+def evaluate(
+    ledger: Ledger,
+    protocol: Record,
+    subject: Record,
+    place: Place,
+    tell: Tell,
+    review: Record | None = None,
+) -> Record:
     """Transcribe, judge and count one subject under one protocol; the evaluation's record.
+
+    Where an earlier evaluation died, what it recorded or left behind is not done again.
 
     Args:
         ledger: open for writing with a judge key.
@@ -54,55 +51,109 @@ def evaluate(ledger: Ledger, protocol: Record, subject: Record, place: Place, te
         subject: a registered model or a published checkpoint.
         place: where to work.
         tell: called for progress.
+        review: the reviewer's statement under which a test is read. An arm that the subject has under it already is gone on
+            with, so that a broken evaluation is no second look.
 
     Raises:
-        UsageError: `MODEL_NOT_HERE`, `EVALUATION_FAILED`, or what the rules refuse.
+        UsageError: `MODEL_NOT_HERE`, `EVALUATION_FAILED`, `JUDGE_IS_POLICY`, or what the rules refuse.
         EvidenceError: the model or the checkpoint is not what was recorded.
     """
-    place.logs.mkdir(parents=True, exist_ok=True, mode=0o700)
+    check_judge(ledger, protocol, subject)
     with tempfile.TemporaryDirectory(prefix="evidence-eval-") as scratch:
-        arm = transcribe(ledger, protocol, subject, place, Path(scratch), tell)
-        passes = judge(ledger, protocol, arm, place, Path(scratch), tell)
+        arm = (
+            arm_under(ledger, review, subject)
+            if review is not None
+            else unfinished_arm(ledger, protocol, subject)
+        )
+        if arm is None:
+            arm = transcribe(ledger, protocol, subject, place, Path(scratch), tell, review)
+        passes = unfinished_passes(ledger, arm)
+        if len(passes) < len(ORDERS):
+            passes = judge(ledger, protocol, arm, place, Path(scratch), tell)
     return complete(ledger, protocol, arm, passes)
 
 
+def check_judge(ledger: Ledger, protocol: Record, subject: Record) -> None:
+    """Refuse a judge that is the model it would judge, or of its family where the policy in force says so.
+
+    Raises:
+        UsageError: `JUDGE_IS_POLICY`.
+    """
+    judge_id = protocol.ref("judge")
+    if judge_id is None:
+        return
+    named = ledger.state().policy
+    policy = ledger.get(named).body if named else None
+    spoken = base_model(ledger, subject)
+    problem = assemble.too_near(ledger.get(judge_id), spoken, policy)
+    if problem is not None:
+        raise UsageError("JUDGE_IS_POLICY", problem, field="judge", record=judge_id)
+
+
 def transcribe(
-    ledger: Ledger, protocol: Record, subject: Record, place: Place, scratch: Path, tell: Tell
+    ledger: Ledger,
+    protocol: Record,
+    subject: Record,
+    place: Place,
+    scratch: Path,
+    tell: Tell,
+    review: Record | None = None,
 ) -> Record:
     """What the subject answers to every case, recorded as an arm."""
-    base = _base_model(ledger, subject)
     cases = read_lines(ledger, protocol.body["cases"])
-    (scratch / "cases.jsonl").write_bytes(rows_bytes(cases))
-    settings = protocol.body["generation"]
-    model = _model_job(base, place.shelf)
-    template = scratch / "template.jinja"
-    plan = None if subject is base else plan_of(ledger, subject)
-    write_template(ledger, protocol, base, Path(model["path"]), template, plan)
-    job = {
-        "model": model,
-        "template": str(template),
-        "adapter": _adapter_job(ledger, subject, scratch),
-        "cases": str(scratch / "cases.jsonl"),
-        "settings": settings,
-        "output": str(scratch / "transcripts.jsonl"),
-    }
     started: dict[str, Any] = {}
-    ended = _child(GENERATE, job, place, settings["threads"], started, tell, "answering")
-    lines = _lines(scratch / "transcripts.jsonl")
+    job = transcription(ledger, protocol, subject, cases, place, scratch)
+    threads = protocol.body["generation"]["threads"]
+    ended = asking.child(GENERATE, job, place, threads, started, tell, "answering")
+    output = Path(job["output"])
     kind = "model" if subject.kind == "model.registered" else "checkpoint"
-    return ledger.append(
+    made = ledger.append(
         "arm.transcribed",
         {
-            "transcripts": put_lines(ledger, lines).model_dump(),
+            "transcripts": put_lines(ledger, asking.lines_of(output)).model_dump(),
             "cases": ended.end["cases"],
             "prompts": ended.end["prompts"],
             "tokens": ended.end["tokens"],
             "truncated": ended.end["truncated"],
             "weights": ended.end["weights"],
-            "engine": _engine(started),
+            "engine": asking.engine_of(started),
         },
-        {"protocol": protocol.id, kind: subject.id},
+        {"protocol": protocol.id, kind: subject.id, **({"review": review.id} if review else {})},
     )
+    output.unlink(missing_ok=True)
+    return made
+
+
+def transcription(
+    ledger: Ledger,
+    protocol: Record,
+    subject: Record,
+    cases: list[dict[str, Any]],
+    place: Place,
+    scratch: Path,
+) -> dict[str, Any]:
+    """The job of a child that lets a subject answer cases of a protocol; its files are in `scratch`.
+
+    Raises:
+        UsageError: `MODEL_NOT_HERE`, `TEMPLATE_OTHER`.
+        EvidenceError: `BLOB_MISSING`, `BLOB_WRONG`, `MODEL_FILES_CHANGED`.
+    """
+    base = base_model(ledger, subject)
+    (scratch / "cases.jsonl").write_bytes(rows_bytes(cases))
+    model = asking.model_job(base, place.shelf)
+    template = scratch / "template.jinja"
+    plan = None if subject is base else plan_of(ledger, subject)
+    write_template(ledger, protocol, base, Path(model["path"]), template, plan)
+    settings = protocol.body["generation"]
+    work = {"module": GENERATE, "subject": subject.id, "settings": settings}
+    return {
+        "model": model,
+        "template": str(template),
+        "adapter": _adapter_job(ledger, subject, scratch),
+        "cases": str(scratch / "cases.jsonl"),
+        "settings": settings,
+        "output": str(asking.kept_output(place, {**work, "protocol": protocol.id}, cases)),
+    }
 
 
 def judge(
@@ -112,50 +163,17 @@ def judge(
     judge_id = protocol.ref("judge")
     if judge_id is None:
         return []
-    model = ledger.get(judge_id)
     view = View(ledger, ledger.blobs)
     items = assemble.judge_items(protocol, arm, view)
-    input_blob = put_lines(ledger, items)
-    (scratch / "items.jsonl").write_bytes(rows_bytes(items))
-    settings = LikelihoodSettings()
-    job = {
-        "model": _model_job(model, place.shelf),
-        "items": str(scratch / "items.jsonl"),
-        "settings": settings.effective(),
-        "output": str(scratch / "raw.jsonl"),
-    }
-    started: dict[str, Any] = {}
-    ended = _child(LIKELIHOOD, job, place, settings.threads, started, tell, "judging")
-    raw = _lines(scratch / "raw.jsonl")
-    replies = {item["item"]: item["reply"] for item in items}
-    return [
-        _record_pass(
-            ledger,
-            protocol,
-            arm,
-            order,
-            raw_lines(order, raw, replies),
-            input_blob.model_dump(),
-            ended,
-            view,
-        )
-        for order in ORDERS
-    ]
-
-
-def raw_lines(
-    order: str, raw: list[dict[str, Any]], replies: dict[str, str]
-) -> list[dict[str, Any]]:
-    """The raw lines of one order's pass, from what the judge model printed for all parts.
-
-    A sum that is not finite is left out, with which the case is undecided.
-    """
-    parts: dict[str, dict[str, tuple[float, int]]] = {name: {} for name in replies}
-    for line in raw:
-        total = float(line["logprob_sum"])
-        if line["part"] in PARTS[order] and math.isfinite(total):
-            parts[line["item"]][line["part"]] = (total, line["tokens"])
-    return [likelihood_line(name, replies[name], found) for name, found in parts.items() if found]
+    rubric = Rubric.read(view.json(protocol.body["rubric"]))
+    heard = asking.hear(ledger.get(judge_id), rubric, items, place, scratch, tell)
+    shown = put_lines(ledger, items).model_dump()
+    found = {item.body["order"]: item for item in unfinished_passes(ledger, arm)}
+    for order, raw in heard.passes(rubric).items():
+        if order not in found:
+            found[order] = _record_pass(ledger, protocol, arm, raw, shown, heard.weights, view)
+    heard.output.unlink(missing_ok=True)
+    return [found[order] for order in ORDERS]
 
 
 def complete(ledger: Ledger, protocol: Record, arm: Record, passes: list[Record]) -> Record:
@@ -184,68 +202,52 @@ def _record_pass(
     ledger: Ledger,
     protocol: Record,
     arm: Record,
-    order: str,
-    lines: list[dict[str, Any]],
-    input_blob: dict[str, Any],
-    ended: ChildExit,
+    raw: dict[str, Any],
+    shown: dict[str, Any],
+    weights: str,
     view: View,
 ) -> Record:
-    raw = {"pass_kind": "direction", "order": order, "lines": lines}
     verdicts, undecided = assemble.verdicts_of(protocol, arm, raw, view)
+    qualification = qualified_by(ledger, protocol, weights)
+    refs: dict[str, str | list[str]] = {"protocol": protocol.id, "arm": arm.id}
+    if qualification is not None:
+        refs["qualification"] = qualification.id
     return ledger.append(
         "judge.passed",
         {
-            "pass_kind": "direction",
-            "order": order,
-            "judge_weights": ended.end["weights"],
-            "raw_input": input_blob,
-            "raw_output": put_lines(ledger, lines).model_dump(),
+            "pass_kind": raw["pass_kind"],
+            "order": raw["order"],
+            "judge_weights": weights,
+            "raw_input": shown,
+            "raw_output": put_lines(ledger, raw["lines"]).model_dump(),
             "verdicts": put_lines(ledger, verdicts).model_dump(),
             "undecided": undecided,
-            "qualified": False,
+            "qualified": qualification is not None,
         },
-        {"protocol": protocol.id, "arm": arm.id},
+        refs,
     )
 
 
-def _child(
-    module: str,
-    job: dict[str, Any],
-    place: Place,
-    threads: int,
-    started: dict[str, Any],
-    tell: Tell,
-    what: str,
-) -> ChildExit:
-    def answer(event: Event) -> Reply:
-        if event["event"] == "start":
-            started.update(event)
-        elif event["event"] == "progress":
-            tell(what, event["done"], event["total"])
-        return {}
-
-    log = place.logs / f"{module.rpartition('.')[2]}.log"
-    ended = run_child(module, job, answer, log, threads=threads)
-    if ended.outcome != "completed":
-        raise UsageError(
-            "EVALUATION_FAILED",
-            f"{what} ended {ended.outcome}: {ended.code}: {ended.message}; log: {log}",
-        )
-    return ended
+def qualified_by(ledger: Ledger, protocol: Record, weights: str) -> Record | None:
+    """The newest qualification that holds for a protocol's judge, asked as the protocol asks; None without one."""
+    named = ledger.state().policy
+    floor = (ledger.get(named).body if named else DEFAULT_POLICY)["judge_accuracy"]
+    found = [
+        item
+        for item in ledger.referrers(str(protocol.ref("judge")), "model", "judge.qualified")
+        if item.body["qualified"]
+        and item.body["asked"] == protocol.body["judging"]
+        and item.body["judge_weights"] == weights
+        and parse_real(item.body["floor"]) >= parse_real(floor)
+    ]
+    return found[-1] if found else None
 
 
-def _base_model(ledger: Ledger, subject: Record) -> Record:
+def base_model(ledger: Ledger, subject: Record) -> Record:
+    """The registered model that speaks, or whose weights an adapter is put on."""
     if subject.kind == "model.registered":
         return subject
     return ledger.get(str(plan_of(ledger, subject).ref("model")))
-
-
-def _model_job(model: Record, shelf: Path) -> dict[str, Any]:
-    return {
-        "path": str(model_folder(shelf, model)),
-        "name": model.body["name"],
-        "files": model.body["files"],
-    }
 
 
 def _adapter_job(ledger: Ledger, subject: Record, scratch: Path) -> dict[str, Any] | None:
@@ -258,13 +260,3 @@ def _adapter_job(ledger: Ledger, subject: Record, scratch: Path) -> dict[str, An
         "files": subject.body["files"],
         "state": subject.body["state"]["value"],
     }
-
-
-def _engine(started: dict[str, Any]) -> dict[str, Any]:
-    """What spoke, flat as a record holds it: settings, library versions, processor."""
-    libraries = {f"library.{name}": version for name, version in started["libraries"].items()}
-    return {**started["settings"], **libraries, "processor": started["machine"]["processor"]}
-
-
-def _lines(path: Path) -> list[dict[str, Any]]:
-    return [loads(line, 64) for line in path.read_bytes().splitlines()]

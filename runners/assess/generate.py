@@ -4,7 +4,7 @@
 
 Job: `model` {path, name, files}, `adapter` {path, files, state} or null, `cases` (JSON Lines with `id` and `messages`),
 `settings` (`GenerationSettings.effective`), `template` (the file of the chat template in effect, or null), `output` (file
-for the transcripts).
+for the transcripts; whole batches that an earlier child left there are not answered again).
 Events: `start` with the digest of the weights that speak, `progress` after each batch, then `end`.
 
 The adapter is merged into the base weights, in float32, before the first token: the same answers as beside them up to
@@ -17,8 +17,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
+from runners.assess.partial import Partial
 from runners.protocol import Channel, serve
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ def transcribe(channel: Channel, job: dict[str, Any]) -> dict[str, Any]:
     from runners.loading import load_model, merge_adapter, tensors_digest
     from runners.seeding import seed_everything
     from runners.train.bounds import bounded
-    from runners.train.tokens import load_tokenizer
+    from runners.train.tokens import load_tokenizer, prompt_digest
 
     settings = GenerationSettings.from_values(job["settings"])
     seed_everything(0, settings.threads)
@@ -59,21 +58,25 @@ def transcribe(channel: Channel, job: dict[str, Any]) -> dict[str, Any]:
     tokenizer = load_tokenizer(Path(job["model"]["path"]), template)
     cases = read_cases(Path(job["cases"]))
     with bounded() as begin:
-        prompts = [_prompt(tokenizer, case, begin) for case in cases]
+        prompts = _prompts(tokenizer, cases, begin)
     model = merge_adapter(load_model(job["model"], settings.dtype), job["adapter"])
     weights = tensors_digest(model.named_parameters())
     channel.ask("start", weights=weights, cases=len(cases), **start_fields(settings))
-    lines: list[Case] = []
-    for batch in _batches(len(cases), settings.batch_size):
-        answers = answer(model, tokenizer, [prompts[index] for index in batch], settings)
-        lines += [
-            transcript_line(tokenizer, cases[index]["id"], prompts[index], ids, end_ids(model))
-            for index, ids in zip(batch, answers, strict=True)
-        ]
-        channel.ask("progress", done=len(lines), total=len(cases))
-    Path(job["output"]).write_bytes(
-        b"".join(orjson.dumps(line, option=orjson.OPT_SORT_KEYS) + b"\n" for line in lines)
+    batches = list(_batches(len(cases), settings.batch_size))
+    kept = Partial(
+        Path(job["output"]),
+        [
+            [(cases[at]["id"], prompt_digest(prompts[at] or [])) for at in batch]
+            for batch in batches
+        ],
+        lambda line: (line.get("case"), line.get("prompt_digest")),
     )
+    for batch in batches[kept.batches :]:
+        kept.add(
+            _answered(model, tokenizer, [(cases[at]["id"], prompts[at]) for at in batch], settings)
+        )
+        channel.ask("progress", done=len(kept.lines), total=len(cases))
+    lines = kept.lines
     return {
         "cases": len(lines),
         "tokens": sum(len(line["token_ids"]) for line in lines),
@@ -81,6 +84,46 @@ def transcribe(channel: Channel, job: dict[str, Any]) -> dict[str, Any]:
         "prompts": sha256("\n".join(line["prompt_digest"] for line in lines).encode()),
         "weights": weights,
     }
+
+
+def _answered(
+    model: Any,
+    tokenizer: Any,
+    batch: Sequence[tuple[str, list[int] | None]],
+    settings: GenerationSettings,
+) -> list[Case]:
+    """The lines of one batch, in its order."""
+    asked = [prompt for _, prompt in batch if prompt is not None]
+    answers = iter(answer(model, tokenizer, asked, settings) if asked else [])
+    return [
+        unasked_line(name)
+        if prompt is None
+        else transcript_line(tokenizer, name, prompt, next(answers), end_ids(model))
+        for name, prompt in batch
+    ]
+
+
+def _prompts(
+    tokenizer: Any, cases: Sequence[Case], begin: Callable[[], None]
+) -> list[list[int] | None]:
+    """Every case's prompt; None for one that the template refuses, which ends nothing but this case.
+
+    Raises:
+        EvidenceError: `TEMPLATE_FAILED`, it refuses them all.
+    """
+    from ledger.errors import EvidenceError
+
+    found: list[list[int] | None] = []
+    refused = None
+    for case in cases:
+        try:
+            found.append(_prompt(tokenizer, case, begin))
+        except EvidenceError as error:
+            found.append(None)
+            refused = refused or error
+    if refused is not None and not any(found):
+        raise refused
+    return found
 
 
 def _prompt(tokenizer: Any, case: Case, begin: Callable[[], None]) -> list[int]:
@@ -196,6 +239,21 @@ def transcript_line(
         "text": tokenizer.decode(ids, skip_special_tokens=True),
         "truncated": not ended,
         "stop": "eos" if ended else "length",
+    }
+
+
+def unasked_line(case: str) -> dict[str, Any]:
+    """The line of a case whose prompt the template refuses: nothing was asked, and nothing is held against the model."""
+    from runners.train.tokens import prompt_digest
+
+    return {
+        "case": case,
+        "prompt_digest": prompt_digest([]),
+        "prompt_tokens": 0,
+        "token_ids": [],
+        "text": "",
+        "truncated": False,
+        "stop": "unasked",
     }
 
 

@@ -3,7 +3,8 @@
     python -m runners.assess.likelihood          job on stdin, events on stdout (runners.protocol), log on stderr
 
 Job: `model` {path, name, files}, `items` (JSON Lines with `item`, `messages`, `facts`, `reference`, `reply`), `settings`
-(`LikelihoodSettings.effective`), `output` (file for the raw lines).
+(`LikelihoodSettings.effective`), `output` (file for the raw lines; whole batches that an earlier child left there are
+not scored again). An item that is longer than `max_length` has no line.
 Events: `start` with the digest of the weights that judge, `progress` after each batch, then `end`.
 
 Raw lines: `{"item", "part", "tokens", "logprob_sum"}`, one for each of the four `PARTS`, sums in nats as text. What
@@ -17,16 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
+from runners.assess.partial import Partial
 from runners.protocol import Channel, serve
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import torch
-
-    from runners.assess.config import LikelihoodSettings
 
 PROMPT_VERSION = "completion-1"
 """Changes whenever `context` does, so that sums of different prompts are never compared."""
@@ -59,7 +57,6 @@ def score(channel: Channel, job: dict[str, Any]) -> dict[str, Any]:
 
     Raises:
         EvidenceError: the model or the items are not what they should be.
-        UsageError: `SETTING_INVALID`, a text is longer than `max_length`.
     """
     from runners.assess.config import LikelihoodSettings
     from runners.environment import library_versions, machine
@@ -71,7 +68,11 @@ def score(channel: Channel, job: dict[str, Any]) -> dict[str, Any]:
     seed_everything(0, settings.threads)
     tokenizer = load_tokenizer(Path(job["model"]["path"]))
     items = read_items(Path(job["items"]))
-    texts = [_fitting(text, settings) for item in items for text in scored_texts(tokenizer, item)]
+    texts = [
+        text
+        for item in items
+        for text in _fitting(scored_texts(tokenizer, item), settings.max_length)
+    ]
     model = load_model(job["model"], settings.dtype)
     model.train(mode=False)
     weights = tensors_digest(model.named_parameters())
@@ -83,14 +84,18 @@ def score(channel: Channel, job: dict[str, Any]) -> dict[str, Any]:
         libraries=library_versions(),
         machine=machine().as_dict(),
     )
-    lines: list[dict[str, Any]] = []
-    for start in range(0, len(texts), settings.batch_size):
-        batch = texts[start : start + settings.batch_size]
+    size = settings.batch_size
+    batches = [texts[start : start + size] for start in range(0, len(texts), size)]
+    kept = Partial(
+        Path(job["output"]),
+        [[(text.item, text.part) for text in batch] for batch in batches],
+        lambda line: (line.get("item"), line.get("part")),
+    )
+    for batch in batches[kept.batches :]:
         sums = logprob_sums(model, batch)
-        lines += [raw_line(text, total) for text, total in zip(batch, sums, strict=True)]
-        channel.ask("progress", done=len(lines), total=len(texts))
-    written = (orjson.dumps(line, option=orjson.OPT_SORT_KEYS) + b"\n" for line in lines)
-    Path(job["output"]).write_bytes(b"".join(written))
+        kept.add([raw_line(text, total) for text, total in zip(batch, sums, strict=True)])
+        channel.ask("progress", done=len(kept.lines), total=len(texts))
+    lines = kept.lines
     return {
         "items": len(items),
         "tokens": sum(line["tokens"] for line in lines),
@@ -196,15 +201,10 @@ def raw_line(text: Scored, total: float) -> dict[str, Any]:
     }
 
 
-def _fitting(text: Scored, settings: LikelihoodSettings) -> Scored:
-    from ledger.errors import UsageError
-
-    length = len(text.context) + len(text.target)
-    if length > settings.max_length:
-        raise UsageError(
-            "SETTING_INVALID", f"{text.item} needs {length} tokens", field="max_length"
-        )
-    return text
+def _fitting(texts: list[Scored], max_length: int) -> list[Scored]:
+    """The texts of an item that has room for all of them, else none: the case is then undecided, and no other."""
+    lengths = (len(text.context) + len(text.target) for text in texts)
+    return texts if max(lengths, default=0) <= max_length else []
 
 
 if __name__ == "__main__":

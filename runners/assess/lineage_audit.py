@@ -16,6 +16,7 @@ from ledger.query.lineage import walk
 from ledger.query.live import updates_of
 from ledger.record import sound
 from ledger.suspects import find_suspect, windows_in
+from runners.assess.grants import gate_for, weigh
 from runners.assess.promote import comparisons_of
 from verifiers.blob_pass import FAITH, MALFORMED, UNDERIVED
 from verifiers.judgement.assemble import promotion_of
@@ -191,8 +192,9 @@ def _promotion(ledger: Ledger, checkpoint: Record) -> Item:
 
 def _missing(ledger: Ledger, checkpoint: Record) -> list[Reason]:
     """What stands against a promotion now, by the rule that `evidence promote` asks."""
+    gate = gate_for(ledger, checkpoint)
     comparisons = comparisons_of(ledger, checkpoint)
-    reasons = [] if comparisons else [_reason("COMPARISON_MISSING")]
+    reasons = [] if comparisons or gate else [_reason("COMPARISON_MISSING")]
     policies = ledger.of_kind("policy.declared")
     view = View(ledger, ledger.blobs)
     try:
@@ -201,8 +203,12 @@ def _missing(ledger: Ledger, checkpoint: Record) -> list[Reason]:
         tree = None
         reasons.append(_reason(error.code, error.message))
     try:
-        decision = promotion_of(
-            checkpoint, policies[-1].body if policies else None, comparisons, tree, view
+        decision = (
+            weigh(ledger, gate)[1]
+            if gate is not None
+            else promotion_of(
+                checkpoint, policies[-1].body if policies else None, comparisons, tree, view
+            )
         )
     except EvidenceError as error:
         return [*reasons, _reason(error.code, error.message)]

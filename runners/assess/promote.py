@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ledger.errors import UsageError
 from ledger.suspects import find_suspect, windows_of
+from runners.assess.grants import gate_for, weigh
 from verifiers.judgement.assemble import promotion_of
 from verifiers.replay.promotion import stored_tree
 from verifiers.replay.view import View
@@ -30,7 +31,7 @@ def comparisons_of(ledger: Ledger, checkpoint: Record) -> list[Record]:
 
 
 def promote(ledger: Ledger, checkpoint: Record) -> tuple[Record, PromotionDecision]:
-    """Weigh a checkpoint and record the refusal.
+    """Weigh a checkpoint and record the refusal: on its newest gate, else on the comparisons it stands in.
 
     Raises:
         UsageError: `COMPARISON_MISSING`, the checkpoint was never compared; `EVIDENCE_SUSPECT`, it or a comparison
@@ -38,6 +39,7 @@ def promote(ledger: Ledger, checkpoint: Record) -> tuple[Record, PromotionDecisi
             statements of reviewers and of a promote key.
     """
     comparisons = comparisons_of(ledger, checkpoint)
+    gate = gate_for(ledger, checkpoint)
     if not comparisons:
         raise UsageError(
             "COMPARISON_MISSING",
@@ -46,7 +48,8 @@ def promote(ledger: Ledger, checkpoint: Record) -> tuple[Record, PromotionDecisi
             field="refs.comparison",
         )
     state = ledger.state()
-    suspect = find_suspect([checkpoint, *comparisons], windows_of(state.keys), ledger.find)
+    weighed = [checkpoint, *([gate] if gate else comparisons)]
+    suspect = find_suspect(weighed, windows_of(state.keys), ledger.find)
     if suspect is not None:
         raise UsageError(
             "EVIDENCE_SUSPECT",
@@ -57,22 +60,26 @@ def promote(ledger: Ledger, checkpoint: Record) -> tuple[Record, PromotionDecisi
     policy_id = state.policy
     policy = ledger.get(policy_id) if policy_id else None
     view = View(ledger, ledger.blobs)
-    decision = promotion_of(
-        checkpoint,
-        policy.body if policy else None,
-        comparisons,
-        stored_tree(checkpoint, view),
-        view,
-    )
+    if gate is not None:
+        _, decision = weigh(ledger, gate)
+    else:
+        decision = promotion_of(
+            checkpoint,
+            policy.body if policy else None,
+            comparisons,
+            stored_tree(checkpoint, view),
+            view,
+        )
     if decision.granted:
         raise UsageError(
             "GRANT_NOT_OFFERED",
             "nothing is missing: a grant needs statements by reviewers and a promote key",
         )
-    refs: dict[str, str | list[str]] = {
-        "checkpoint": checkpoint.id,
-        "comparison": [item.id for item in comparisons],
-    }
+    refs: dict[str, str | list[str]] = {"checkpoint": checkpoint.id}
+    if gate is not None:
+        refs["gate"] = gate.id
+    else:
+        refs["comparison"] = [item.id for item in comparisons]
     if policy is not None:
         refs["policy"] = policy.id
     return ledger.append("promotion.refused", decision.refusal(), refs), decision

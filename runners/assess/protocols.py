@@ -17,6 +17,7 @@ from runners.train.templates import template_named, template_text
 from verifiers.data.hand_out import hand_out
 from verifiers.data.identity import dataset_identity, row_digest
 from verifiers.judgement.comparison import GUARDS
+from verifiers.judgement.judging import PASS_KINDS
 from verifiers.judgement.rubric import default_rubric
 from verifiers.rewards.desk_baselines import take_cases
 
@@ -24,14 +25,23 @@ if TYPE_CHECKING:
     from ledger.book import Ledger
     from ledger.record import Record
 
-KNOWN = ("name", "split", "judge", "role", "desk_cases", "dialogue_cases", "undecided_share")
+KNOWN = (
+    "name",
+    "split",
+    "judge",
+    "judging",
+    "role",
+    "desk_cases",
+    "dialogue_cases",
+    "undecided_share",
+)
 
 
 @dataclass(frozen=True)
 class ProtocolConfig:
     """What a protocol's file says.
 
-    `split` and `judge` are record ids; `desk_cases` and `dialogue_cases` are how many of each kind are taken, whole
+    `split` and `judge` are record ids, `judging` is how the judge is asked; `desk_cases` and `dialogue_cases` are how many of each kind are taken, whole
     twins only; `template` is the text of a chat template that was read from a file; the rest are generation settings.
     """
 
@@ -44,6 +54,7 @@ class ProtocolConfig:
     undecided_share: str
     generation: GenerationSettings
     template: str | None = None
+    judging: str = "likelihood"
 
 
 def read_config(path: Path) -> ProtocolConfig:
@@ -61,6 +72,8 @@ def read_config(path: Path) -> ProtocolConfig:
         )
     if known.get("role", "validation") not in ("validation", "test"):
         raise UsageError("SETTING_INVALID", "role is validation or test", field="role")
+    if known.get("judging", "likelihood") not in PASS_KINDS:
+        raise UsageError("SETTING_INVALID", "judging is likelihood or json", field="judging")
     template = template_named(path.parent, values)
     return ProtocolConfig(
         name=_typed(known, "name", str, path.stem),
@@ -72,6 +85,7 @@ def read_config(path: Path) -> ProtocolConfig:
         undecided_share=canonical.real(_typed(known, "undecided_share", float, 0.05)),
         generation=GenerationSettings.from_values(values),
         template=template,
+        judging=known.get("judging", "likelihood"),
     )
 
 
@@ -98,7 +112,7 @@ def register(ledger: Ledger, config: ProtocolConfig) -> Record:
     template = None if text is None else ledger.blobs.put(text.encode(), TEXT)
     rubric = None
     if judge is not None:
-        rubric = ledger.blobs.put(canonical.encode(default_rubric("likelihood")), JSON)
+        rubric = ledger.blobs.put(canonical.encode(default_rubric(config.judging)), JSON)
     refs: dict[str, str | list[str]] = {"split": split.id}
     if judge is not None:
         refs["judge"] = judge.id
@@ -113,8 +127,8 @@ def register(ledger: Ledger, config: ProtocolConfig) -> Record:
             "families": dict(Counter(case["family"] for case in cases)),
             "generation": config.generation.effective(),
             "template": template.model_dump() if template else None,
-            "judging": "likelihood" if judge else None,
-            "passes": ["direction"] if judge else [],
+            "judging": config.judging if judge else None,
+            "passes": list(PASS_KINDS[config.judging]) if judge else [],
             "rubric": rubric.model_dump() if rubric else None,
             "undecided_share": config.undecided_share,
             "guards": list(GUARDS),

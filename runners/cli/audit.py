@@ -1,4 +1,4 @@
-"""`evidence audit`: what a reviewer looks at before a promotion."""
+"""`evidence audit`: what a reviewer looks at before a promotion, and what an auditor runs again."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import click
 from runners.cli import render
 from runners.cli.commands import Group
 from runners.cli.context import App, pass_app
+from runners.cli.reruns import draw, run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,7 +20,11 @@ SHOWN = 8
 
 @click.group(cls=Group)
 def audit() -> None:
-    """Audit what stands behind a checkpoint."""
+    """Audit what stands behind a checkpoint, and run it again."""
+
+
+audit.add_command(draw)
+audit.add_command(run)
 
 
 @audit.command(example="evidence audit lineage 9c03de")

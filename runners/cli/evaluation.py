@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from runners.cli import render
 from runners.cli.commands import Group
 from runners.cli.context import App, pass_app
+
+if TYPE_CHECKING:
+    from ledger.record import Record
 
 
 @click.group(cls=Group)
@@ -58,24 +61,36 @@ def register(app: App, config: Path) -> None:
     )
 
 
-@evaluation.command(name="run", example="evidence eval run 4f2a81 91c0de")
+@evaluation.command(
+    name="run",
+    example="evidence eval run 4f2a81 91c0de\nevidence eval run 4f2a81 91c0de --review 77ab12",
+)
 @click.argument("protocol")
 @click.argument("subject", metavar="MODEL|CHECKPOINT")
+@click.option("--review", "review_id", metavar="REVIEW", help="Read a test under this review.")
+@click.option(
+    "--again", is_flag=True, help="Look at a test once more; no promotion can rest on the result."
+)
 @pass_app
-def run_evaluation(app: App, protocol: str, subject: str) -> None:
-    """Put one model or checkpoint through a protocol."""
-    from runners.assess.evaluate import Place, evaluate
+def run_evaluation(
+    app: App, protocol: str, subject: str, review_id: str | None, again: bool
+) -> None:
+    """Put one model or checkpoint through a protocol.
+
+    A test is read only under a review, by the models of its nomination.
+    """
+    from runners.assess.asking import Place
+    from runners.assess.evaluate import evaluate
+    from runners.assess.reviews import admit_look
     from runners.prepare.shelf import default_shelf
 
     with app.open_ledger() as ledger, app.progress("evaluating", 100) as step:
         place = Place(default_shelf(), app.ledger_path / "work" / "eval")
-        record = evaluate(
-            ledger,
-            ledger.get(protocol, "protocol.registered"),
-            ledger.get(subject, "model.registered", "checkpoint.published"),
-            place,
-            _teller(app, step),
-        )
+        cases = ledger.get(protocol, "protocol.registered")
+        review = ledger.get(review_id, "test.reviewed") if review_id else None
+        model = ledger.get(subject, "model.registered", "checkpoint.published")
+        admit_look(ledger, cases, review, model, again=again)
+        record = evaluate(ledger, cases, model, place, teller(app, step), review)
     body = record.body
     app.emit(
         {
@@ -89,6 +104,7 @@ def run_evaluation(app: App, protocol: str, subject: str) -> None:
             "families": body["families"],
             "flips": body["flips"],
             "diagnostic": body["diagnostic"],
+            "descriptive": True,
         },
         [
             *render.fields(
@@ -113,13 +129,29 @@ def run_evaluation(app: App, protocol: str, subject: str) -> None:
                     for name, pair in sorted(body["families"].items())
                 ],
             ),
-            "one training seed: descriptive; scored by execution and fixed dialogues: diagnostic",
+            *_standing(body),
         ],
         next_step=f"evidence eval compare BASELINE {render.short(record.id)}",
     )
 
 
-def _teller(app: App, step: Any) -> Any:
+STANDS_FOR = {
+    "desk": "desk cases, scored by execution",
+    "fixed_dialogue": "fixed dialogues, in which the customer never answers what the model said",
+}
+
+
+def _standing(body: dict[str, Any]) -> list[str]:
+    """What an evaluation can and cannot show, in words."""
+    diagnostic = [STANDS_FOR[name] for name in body["diagnostic"]]
+    return [
+        "one training seed: descriptive, no promotion can rest on it alone",
+        *(f"diagnostic: {words}" for words in diagnostic),
+    ]
+
+
+def teller(app: App, step: Any) -> Any:
+    """What shows the progress of a child: the bar, and a line at each quarter."""
     shown: dict[str, int] = {}
 
     def tell(what: str, done: int, total: int) -> None:
@@ -129,6 +161,56 @@ def _teller(app: App, step: Any) -> Any:
             app.say(f"{what}: {done} of {total}")
 
     return tell
+
+
+@evaluation.command(name="test", example="evidence eval test 77ab12")
+@click.argument("review_id", metavar="REVIEW")
+@click.option(
+    "--again", is_flag=True, help="Look at a test once more; no promotion can rest on the result."
+)
+@pass_app
+def run_test(app: App, review_id: str, again: bool) -> None:
+    """Let a nomination's arms read the test that a reviewer signed: the baseline, then each checkpoint.
+
+    All of them together are one look. What has its evaluation already is left alone, so a broken test goes on.
+    """
+    from runners.assess.asking import Place
+    from runners.assess.evaluate import evaluate
+    from runners.assess.reviews import admit_look, arm_under, readers
+    from runners.prepare.shelf import default_shelf
+
+    found: dict[str, Record] = {}
+    with app.open_ledger() as ledger, app.progress("testing", 100) as step:
+        review = ledger.get(review_id, "test.reviewed")
+        cases = ledger.get(str(review.ref("protocol")), "protocol.registered")
+        admit_look(ledger, cases, review, again=again)
+        place = Place(default_shelf(), app.ledger_path / "work" / "eval")
+        for subject in readers(ledger, review):
+            arm = arm_under(ledger, review, subject)
+            done = ledger.referrers(arm.id, "arm", "evaluation.completed") if arm else []
+            tell = teller(app, step)
+            found[subject.id] = (
+                done[-1] if done else evaluate(ledger, cases, subject, place, tell, review)
+            )
+        nomination = ledger.get(str(review.ref("nomination")))
+    rows = [
+        (
+            render.short(name),
+            str(item.body["success"]),
+            str(item.body["cases"]),
+            render.short(item.id),
+        )
+        for name, item in found.items()
+    ]
+    app.emit(
+        {
+            "review": review.id,
+            "protocol": cases.id,
+            "evaluations": {name: item.id for name, item in found.items()},
+        },
+        render.table(("model", "right", "cases", "evaluation"), rows),
+        next_step=f"evidence study decide {render.short(str(nomination.ref('study')))}",
+    )
 
 
 @evaluation.command(example="evidence eval compare 4f2a81 91c0de")

@@ -54,6 +54,7 @@ REGISTRY: dict[str, dict[str, tuple[str, str]]] = {
         ),
         "reward": (f"{_HERE}.reward:reward", "Try rewards before anything is trained on them"),
         "eval": (f"{_HERE}.evaluation:evaluation", "Put models to the same cases and compare them"),
+        "judge": (f"{_HERE}.judge:judge", "Qualify judges before anything they say counts"),
         "study": (
             f"{_HERE}.study:study",
             "Fix what would count before any run, and read tables from elsewhere",
@@ -62,7 +63,15 @@ REGISTRY: dict[str, dict[str, tuple[str, str]]] = {
             f"{_HERE}.nominate:nominate",
             "Nominate one checkpoint for each planned seed of a study, by a comparison on validation",
         ),
+        "review": (
+            f"{_HERE}.review:review",
+            "Review a test before it is read, and sign what you are asked to state",
+        ),
         "promote": (f"{_HERE}.promote:promote", "Promote a checkpoint, or record why not"),
+        "promotion": (
+            f"{_HERE}.promotion:promotion",
+            "Approve, grant, check and withdraw promotions",
+        ),
         "demo": (f"{_HERE}.demo:demo", "Do the whole job on real input"),
     },
     "The evidence": {
@@ -70,7 +79,7 @@ REGISTRY: dict[str, dict[str, tuple[str, str]]] = {
         "show": (f"{_HERE}.history:show", "Show one record"),
         "lineage": (f"{_HERE}.lineage:lineage", "Show what a record rests on, or what rests on it"),
         "diff": (f"{_HERE}.diff:diff", "Show what differs between two runs, plans or checkpoints"),
-        "audit": (f"{_HERE}.audit:audit", "Audit what stands behind a checkpoint"),
+        "audit": (f"{_HERE}.audit:audit", "Audit what stands behind a checkpoint, run it again"),
         "query": (f"{_HERE}.query:query", "Ask the ledger in SQL"),
         "prove": (
             f"{_HERE}.seals:prove",

@@ -73,5 +73,5 @@ def nominate(app: App, study: str, comparison: str, why: str, promote_key: Path)
                 ],
             ),
         ],
-        next_step=f"evidence study decide {render.short(of.id)}",
+        next_step=f"evidence review test {render.short(record.id)} PROTOCOL",
     )

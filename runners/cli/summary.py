@@ -43,10 +43,11 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "judge.qualified": ("right", "total", "qualified"),
     "arm.transcribed": ("cases", "tokens", "truncated"),
     "judge.passed": ("pass_kind", "order", "undecided"),
-    "evaluation.completed": ("success", "failure", "undecided"),
+    "evaluation.completed": ("success", "failure", "undecided", "diagnostic"),
     "comparison.made": ("recommendation", "descriptive"),
     "candidate.nominated": ("chosen",),
     "test.reviewed": ("fresh",),
+    "draw.made": ("updates_per_seed", "case_share"),
     "check.reproduced": ("agreed", "index"),
     "gate.decided": ("passed",),
     "promotion.approved": ("reviewer",),
@@ -66,6 +67,8 @@ def summary(record: Record) -> str:
 
 
 def _phrase(name: str, value: Any) -> str:
+    if name == "diagnostic":
+        return f"one seed: descriptive; diagnostic: {', '.join(value)}"
     if isinstance(value, bool):
         return name if value else f"not {name}"
     if isinstance(value, list):

@@ -252,7 +252,9 @@ def expected(told: Told) -> dict[str, list[dict[str, Any]]]:
         "judge_flips": [
             {"evaluation": who("evaluation"), "flips": 1, "compared": 2, "flip_rate": 0.5}
         ],
-        "judges": [{"judge": small, "right": 9, "total": 10, "accuracy": 0.9, "qualified": True}],
+        "judges": [
+            {"judge": small, "right": 63, "total": 64, "accuracy": 0.984375, "qualified": True}
+        ],
         "judging": [
             {"pass_kind": "criteria_reversal", "order": order, "undecided_share": share}
             for share in (0.5, 0.0, 0.0)

@@ -464,6 +464,14 @@ def reviewed_elsewhere(world: World, draft: Draft) -> None:
     under_test(world, draft)
 
 
+def read_by_a_stranger(world: World, draft: Draft) -> None:
+    """Let a model that nobody nominated read a test."""
+    review = world.need("test.reviewed")
+    draft.refs.update(protocol=str(review.ref("protocol")), review=review.id)
+    draft.body["cases"] = sum(world.by_id[draft.refs["protocol"]].body["case_kinds"].values())
+    draft.refs["model"] = world.add("model.registered").id
+
+
 def qualify(world: World, draft: Draft, **changes: object) -> None:
     """Claim a qualification and name the newest one."""
     draft.refs["qualification"] = world.add("judge.qualified", **changes).id
@@ -472,7 +480,33 @@ def qualify(world: World, draft: Draft, **changes: object) -> None:
 
 def failed_qualification(world: World, draft: Draft) -> None:
     """Name a qualification that was not reached."""
-    qualify(world, draft, qualified=False)
+    qualify(world, draft, qualified=False, reasons=["position"])
+
+
+def asked_otherwise(world: World, draft: Draft) -> None:
+    """Name a qualification of the same judge, asked in another way."""
+    qualify(world, draft, asked="likelihood")
+
+
+def other_weights(world: World, draft: Draft) -> None:
+    """Name a qualification that other weights of the judge's name reached."""
+    qualify(world, draft, judge_weights=samples.digest("other weights"))
+
+
+def floor_raised(world: World, draft: Draft) -> None:
+    """Name a qualification by a floor that the policy in force no longer accepts."""
+    qualify(world, draft)
+    world.add("policy.declared", judge_accuracy="0.9")
+
+
+def floor_of_its_own(world: World, draft: Draft) -> None:
+    """Hold a judge against less than the policy demands."""
+    draft.body.update(floor="0.5")
+
+
+def below_the_floor(world: World, draft: Draft) -> None:
+    """Say that a judge fell short."""
+    draft.body.update(lower="0.7", reasons=["accuracy"], qualified=False)
 
 
 def other_judge(world: World, draft: Draft) -> None:
@@ -548,12 +582,19 @@ def other_checkpoint_granted(world: World, draft: Draft) -> None:
 def approvals_by(world: World, draft: Draft, *names: str) -> None:
     """Ask for two reviewers and have the gate approved by those named."""
     world.add("policy.declared", reviewers=2)
-    refs = {"gate": draft.refs["gate"], "checkpoint": draft.refs["checkpoint"]}
+    gate = world.add("gate.decided")
+    draft.refs.update(gate=gate.id, nomination=str(gate.ref("nomination")))
+    refs = {"gate": gate.id, "checkpoint": draft.refs["checkpoint"]}
     made = []
     for name in names:
         body = samples.body("promotion.approved", reviewer=key(name).id, why=world.fresh())
         made.append(world.admit(Draft("promotion.approved", body, refs, stater=name)).id)
     draft.refs["approval"] = made
+
+
+def policy_since_the_gate(world: World, draft: Draft) -> None:
+    """Declare another policy after the gate was decided by the one before."""
+    world.add("policy.declared", alpha="0.01")
 
 
 def approved_by_one_twice(world: World, draft: Draft) -> None:
@@ -974,11 +1015,15 @@ REFUSALS = [
     Refusal("E2", "a case too few", "arm.transcribed", bodied(cases=1), "CASES_MISSING"),
     Refusal("E2", "test unreviewed", "arm.transcribed", under_test, "TEST_NOT_REVIEWED"),
     Refusal("E2", "other review", "arm.transcribed", reviewed_elsewhere, "TEST_NOT_REVIEWED"),
+    Refusal("E2", "a stranger", "arm.transcribed", read_by_a_stranger, "TEST_OTHER_ARM"),
     Refusal("E3", "other protocol", "judge.passed", other_protocol, "PROTOCOL_MISMATCH"),
     Refusal("E3", "unplanned pass", "judge.passed", bodied(pass_kind="position_swap"), "PASS_KIND"),
     Refusal("E3", "unproven judge", "judge.passed", bodied(qualified=True), "JUDGE_UNQUALIFIED"),
     Refusal("E3", "failed judge", "judge.passed", failed_qualification, "JUDGE_UNQUALIFIED"),
     Refusal("E3", "another judge's", "judge.passed", other_judge, "JUDGE_UNQUALIFIED"),
+    Refusal("E3", "asked otherwise", "judge.passed", asked_otherwise, "JUDGE_UNQUALIFIED"),
+    Refusal("E3", "other weights", "judge.passed", other_weights, "JUDGE_UNQUALIFIED"),
+    Refusal("E3", "by a lower floor", "judge.passed", floor_raised, "JUDGE_UNQUALIFIED"),
     Refusal("E4", "other protocol", "evaluation.completed", other_protocol, "PROTOCOL_MISMATCH"),
     Refusal("E4", "one order", "evaluation.completed", one_order, "PASSES_MISSING"),
     Refusal("E4", "no pass", "evaluation.completed", without("pass"), "PASSES_MISSING"),
@@ -992,6 +1037,19 @@ REFUSALS = [
         "comparison.made",
         lambda _, draft: draft.body["candidates"][0].update(evaluation=samples.digest("x")),
         "PAIRING_BROKEN",
+    ),
+    Refusal("E6", "lower floor", "judge.qualified", floor_of_its_own, "QUALIFICATION_WRONG"),
+    Refusal("E6", "below it", "judge.qualified", bodied(lower="0.7"), "QUALIFICATION_WRONG"),
+    Refusal("E6", "too few", "judge.qualified", bodied(total=59), "QUALIFICATION_WRONG"),
+    Refusal(
+        "E6",
+        "with a reason",
+        "judge.qualified",
+        bodied(reasons=["position"]),
+        "QUALIFICATION_WRONG",
+    ),
+    Refusal(
+        "E6", "for no reason", "judge.qualified", bodied(qualified=False), "QUALIFICATION_WRONG"
     ),
     # studies
     Refusal("S1", "seed twice", "study.registered", seeded(1, 2, 3, 4, 5, 5), "STUDY_SEEDS"),
@@ -1063,6 +1121,8 @@ REFUSALS = [
     Refusal(
         "G4", "other gate's approval", "promotion.granted", approval_of_other_gate, "REVIEW_MISSING"
     ),
+    Refusal("G4", "policy since", "promotion.granted", policy_since_the_gate, "POLICY_OTHER"),
+    Refusal("G7", "fresh with findings", "test.reviewed", bodied(fresh=False), "REVIEW_WRONG"),
     Refusal("G5", "policy left out", "promotion.refused", policy_left_out, "POLICY_OTHER"),
     Refusal("G5", "an older policy", "promotion.refused", older_policy, "POLICY_OTHER"),
     *(
@@ -1121,6 +1181,7 @@ ACCEPTED = [
     ("E1 desk cases without a judge", "protocol.registered", "desk_only"),
     ("E2 a test under its own review", "arm.transcribed", "reviewed_test"),
     ("E3 a judge that qualified", "judge.passed", "qualify"),
+    ("E6 a judge below the floor is not qualified", "judge.qualified", "below_the_floor"),
     ("E4 two arms, each judged both ways", "evaluation.completed", "two_arms"),
     ("S1 weak and descriptive", "study.registered", "weak_but_descriptive"),
     ("S2 the baseline's own evaluation", "study.registered", "measured_baseline"),
@@ -1258,7 +1319,7 @@ def desk_only(_, draft):
 
 
 def reviewed_test(world, draft):
-    """The review is of this protocol."""
+    """The review is of this protocol, and the model is the baseline of its nomination's study."""
     nomination = world.need("candidate.nominated")
     protocol = world.add("protocol.registered", role="test")
     refs = {"nomination": nomination.id, "protocol": protocol.id}

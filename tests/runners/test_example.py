@@ -12,8 +12,16 @@ from verifiers.verify import Options, verify
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 FOLDER = EXAMPLES / "small-ledger"
-OF_STUDIES = {"study.registered", "candidate.nominated", "gate.decided"}
-"""The example is of one seed and no study."""
+OF_STUDIES = {
+    "study.registered",
+    "candidate.nominated",
+    "test.reviewed",
+    "gate.decided",
+    "check.reproduced",
+    "judge.qualified",
+    "promotion.granted",
+}
+"""The example is of one seed, with no study and no qualified judge."""
 PAGE = (EXAMPLES / "README.md").read_text(encoding="utf-8")
 
 

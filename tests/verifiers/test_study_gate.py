@@ -55,19 +55,21 @@ def no_baseline(made: StudyWorld) -> None:
     del made.evaluations[0]
 
 
-def nothing_again(made: StudyWorld) -> None:
-    """Show no re-run."""
-    made.checks = []
-
-
 def disagree(made: StudyWorld) -> None:
     """Let every re-run be told of twice, the second time as a disagreement."""
     made.run_again(agreed=False)
 
 
+def draw_and_leave(made: StudyWorld) -> None:
+    """Draw once more and run nothing of it."""
+    drawn, made.checks = made.checks, []
+    made.admit("draw.made", {}, {"nomination": made.nomination.id}, writer="auditor")
+    made.checks = drawn
+
+
 def other_nomination(made: StudyWorld) -> None:
     """Decide on a nomination that no reviewer saw."""
-    made.nomination = made.nominate(made.checkpoints)
+    made.nomination, made.checks = made.nominate(made.checkpoints), []
 
 
 DODGES = {
@@ -81,9 +83,18 @@ DODGES = {
     "states that no tensor gives": (lambda: StudyWorld(elsewhere=True), None, {"identities"}),
     "one state in six folders": (lambda: StudyWorld(one_state=True), None, {"identities"}),
     "a seed tried twice": (lambda: StudyWorld(second_run=True), None, {"identities"}),
-    "tested on validation": (lambda: StudyWorld(role="validation"), None, {"identities"}),
-    "another nomination's test": (StudyWorld, other_nomination, {"identities"}),
-    "nothing run again": (StudyWorld, nothing_again, {"reproduced"}),
+    "tested on validation": (
+        lambda: StudyWorld(role="validation"),
+        None,
+        {"identities", "fresh"},
+    ),
+    "another nomination's test": (
+        StudyWorld,
+        other_nomination,
+        {"identities", "looks", "reruns"},
+    ),
+    "nothing run again": (lambda: StudyWorld(again=False), None, {"reruns"}),
+    "a draw that was not run": (StudyWorld, draw_and_leave, {"reruns"}),
     "a re-run disagreed": (StudyWorld, disagree, {"reproduced"}),
 }
 

@@ -204,9 +204,43 @@ def arm_of(evaluation: Record, view: View) -> Arm:
 
 
 def judge_qualified(evaluation: Record, view: View) -> bool:
-    """Whether every pass behind an evaluation is by a judge that qualified; an evaluation without passes has none."""
+    """Whether every pass behind an evaluation is by a judge that qualified and is not the model that it judged.
+
+    An evaluation without passes has none.
+    """
     passes = view.refs(evaluation, "pass")
-    return bool(passes) and all(item.body["qualified"] for item in passes)
+    return bool(passes) and all(_may_count(item, view) for item in passes)
+
+
+def _may_count(judged: Record, view: View) -> bool:
+    judge = view.ref(judged, "protocol").ref("judge")
+    if not judged.body["qualified"] or judge is None:
+        return False
+    arm = view.ref(judged, "arm")
+    checkpoint = arm.ref("checkpoint")
+    if checkpoint is None:
+        spoken = view.ref(arm, "model")
+    else:
+        spoken = view.ref(view.ref(view.ref(view.get(checkpoint), "run"), "plan"), "model")
+    return bool(view.get(judge).body["tree"] != spoken.body["tree"])
+
+
+def too_near(judge: Record, spoken: Record, policy: Mapping[str, Any] | None) -> str | None:
+    """Why a model may not judge another one, or None.
+
+    Args:
+        judge: record of the model that would judge.
+        spoken: record of the model that answered, or of the base of the adapter that did.
+        policy: the policy in force; the defaults where None.
+    """
+    if judge.body["tree"] == spoken.body["tree"]:
+        return (
+            f"{judge.body['name']} would judge its own answers, or those of weights trained from it"
+        )
+    demanded = (policy or DEFAULT_POLICY)["judge_family"]
+    if demanded == "other" and judge.body["family"] == spoken.body["family"]:
+        return f"{judge.body['name']} is of the family that it would judge, {spoken.body['family']}"
+    return None
 
 
 def _cases(protocol: Record, view: View) -> list[dict[str, Any]]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from verifiers.judgement.comparison import Line, Pair
+    from verifiers.judgement.exposure import Exposure
     from verifiers.judgement.statistics import Interval
 
 _POLICY_FIELDS: Final = frozenset(
@@ -88,7 +89,8 @@ def limits(
 class SeedEvidence:
     """One training seed: what it trained, both arms' outcomes, and what was run again.
 
-    `settings` and `metadata` name by digest what both arms must share: `protocol` and `generation`; model, judge,
+    `share_reproduced` is the least share of cases, a fraction of 1, that was run again and agreed in an arm or a pass behind
+    the outcomes, `not_run` how many drawn targets were not run. `settings` and `metadata` name by digest what both arms must share: `protocol` and `generation`; model, judge,
     rubric and package. `checkpoint` is the digest of its files, `state` that of its weights. `traced` is whether the checkpoint was re-hashed and leads to its plan and split.
     """
 
@@ -101,8 +103,9 @@ class SeedEvidence:
     settings: tuple[Mapping[str, str], Mapping[str, str]]
     metadata: Mapping[str, str]
     updates_reproduced: int = 0
-    cases_reproduced: int = 0
+    share_reproduced: float = 0.0
     disagreed: int = 0
+    not_run: int = 0
 
     @cached_property
     def pairs(self) -> list[Pair]:
@@ -112,10 +115,14 @@ class SeedEvidence:
 
 @dataclass(frozen=True)
 class Evidence:
-    """Everything a gate looks at: the seeds, and whether the judge is qualified."""
+    """Everything a gate looks at: the seeds, whether the judge is qualified, and what was read of the test before.
+
+    `exposure` is None where no reviewed test is behind the outcomes: its lines are then no part of the gate.
+    """
 
     seeds: Sequence[SeedEvidence]
     judge_qualified: bool
+    exposure: Exposure | None = None
 
 
 @dataclass

@@ -7,7 +7,7 @@ the caller re-derived.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
@@ -72,7 +72,8 @@ def decide_gates(evidence: Evidence, demanded: Limits, rng: np.random.Generator)
         rng: the random source of the bootstrap, from a recorded seed (`resampling.generator`).
     """
     facts = Facts(evidence, demanded, rng)
-    return GateReport(tuple(_line(name, code, check, facts) for name, code, check in GATES))
+    table = GATES if evidence.exposure is None else GATES + EXPOSURE_GATES
+    return GateReport(tuple(_line(name, code, check, facts) for name, code, check in table))
 
 
 # What a line says: its number, its threshold, and whether it passed.
@@ -135,7 +136,9 @@ def _significance(facts: Facts) -> _Said:
     if not facts.computable:
         return "none", threshold, False
     p = min(1.0, sign_flip(facts.gains) * comparisons)
-    return real(p), threshold, p <= alpha and sum(facts.gains) > 0
+    exposure = facts.evidence.exposure
+    said = real(p) if exposure is None else f"{real(p)} at look {exposure.look}"
+    return said, threshold, p <= alpha and sum(facts.gains) > 0
 
 
 def _interval(facts: Facts) -> _Said:
@@ -160,23 +163,39 @@ def _violations(facts: Facts) -> _Said:
     def broken(line: Line) -> int:
         return len(findings(line, "violations", judge_qualified=qualified))
 
-    return _worst([_rise(found, broken) for found in facts.all_pairs])
+    return _worst(facts, broken)
 
 
 def _truncations(facts: Facts) -> _Said:
-    risen = [_rise(found, lambda line: int(line["truncated"])) for found in facts.all_pairs]
-    return _worst(risen)
+    return _worst(facts, lambda line: int(line["truncated"]))
 
 
 def _families(facts: Facts) -> _Said:
     gains: dict[str, int] = {}
+    lost: dict[str, set[str]] = {}
     for found in facts.counted:
         for pair in found:
             delta = pair.candidate["success"] - pair.baseline["success"]
             gains[pair.family] = gains.get(pair.family, 0) + delta
+            if delta < 0:
+                lost.setdefault(pair.family, set()).add(pair.case)
     fallen = sorted(family for family, gain in gains.items() if gain < 0)
-    said = f"{len(fallen)} fell" + (f": {', '.join(fallen)}" if fallen else "")
-    return _short(said), "no family falls", facts.computable and not fallen
+    said = ", ".join(f"{family} ({_cases(lost[family])})" for family in fallen)
+    counted = f"{len(fallen)} fell" + (f": {said}" if fallen else "")
+    return _short(counted), "no family falls", facts.computable and not fallen
+
+
+def _fresh(facts: Facts) -> _Said:
+    assert facts.evidence.exposure is not None  # its lines stand only where it is known
+    seen = facts.evidence.exposure.seen
+    said = f"{len(seen)} seen" + (f": {_cases(seen)}" if seen else "")
+    return _short(said), "no case was trained or validated on", not seen
+
+
+def _looks(facts: Facts) -> _Said:
+    assert facts.evidence.exposure is not None  # its lines stand only where it is known
+    look = facts.evidence.exposure.look
+    return f"look {look}", "the first look at each case", look == 1
 
 
 def _metadata(facts: Facts) -> _Said:
@@ -188,18 +207,25 @@ def _metadata(facts: Facts) -> _Said:
     return said, "one digest each of " + ", ".join(needed), not unpinned
 
 
-def _reproduced(facts: Facts) -> _Said:
+def _reruns(facts: Facts) -> _Said:
     demanded, seeds = facts.demanded, facts.evidence.seeds
     updates = min((seed.updates_reproduced for seed in seeds), default=0)
-    share = min((_rerun_share(seed) for seed in seeds), default=0.0)
-    disagreed = sum(seed.disagreed for seed in seeds)
+    share = min((seed.share_reproduced for seed in seeds), default=0.0)
+    missing = max((seed.not_run for seed in seeds), default=0)
     enough = updates >= demanded.reruns_updates_per_seed and share >= demanded.reruns_case_share
-    said = f"{updates} updates a seed, {real(share)} of cases, {disagreed} disagreed"
+    said = f"{updates} updates a seed, {real(share)} of cases, {missing} drawn and not run"
     wanted = (
         f"{demanded.reruns_updates_per_seed} updates a seed, "
-        f"{real(demanded.reruns_case_share)} of cases, 0 disagreed"
+        f"{real(demanded.reruns_case_share)} of cases, all that was drawn"
     )
-    return said, wanted, bool(seeds) and enough and disagreed == 0
+    return said, wanted, bool(seeds) and enough and not missing
+
+
+def _reproduced(facts: Facts) -> _Said:
+    seeds = facts.evidence.seeds
+    disagreed = max((seed.disagreed for seed in seeds), default=0)
+    said = f"{disagreed} disagreed in the worst seed"
+    return said, "none disagrees", bool(seeds) and disagreed == 0
 
 
 GATES: Final[tuple[tuple[str, str, _Check], ...]] = (
@@ -216,8 +242,15 @@ GATES: Final[tuple[tuple[str, str, _Check], ...]] = (
     ("truncations", "NEW_TRUNCATION", _truncations),
     ("families", "FAMILY_REGRESSED", _families),
     ("metadata", "METADATA_UNPINNED", _metadata),
+    ("reruns", "UNREPRODUCED", _reruns),
     ("reproduced", "NOT_REPRODUCED", _reproduced),
 )
+
+EXPOSURE_GATES: Final[tuple[tuple[str, str, _Check], ...]] = (
+    ("fresh", "TEST_SEEN", _fresh),
+    ("looks", "TEST_LOOKED_AGAIN", _looks),
+)
+CASES_NAMED: Final = 4
 
 
 def _line(name: str, code: str, check: _Check, facts: Facts) -> GateLine:
@@ -229,18 +262,31 @@ def _rise(found: Sequence[Pair], measure: Callable[[Line], int]) -> int:
     return sum(measure(pair.candidate) - measure(pair.baseline) for pair in found)
 
 
-def _worst(risen: Sequence[int]) -> _Said:
-    worst = max(risen, default=0)
-    return f"{worst:+d} in the worst seed", "no rise in any seed", bool(risen) and worst <= 0
+def _worst(facts: Facts, measure: Callable[[Line], int]) -> _Said:
+    """By how much a measure rose in the worst seed, and in which cases it did."""
+    risen = [(_rise(found, measure), found) for found in facts.all_pairs]
+    worst = max((rise for rise, _ in risen), default=0)
+    cases = {
+        pair.case
+        for rise, found in risen
+        if rise > 0
+        for pair in found
+        if measure(pair.candidate) > measure(pair.baseline)
+    }
+    said = f"{worst:+d} in the worst seed" + (f": {_cases(cases)}" if cases else "")
+    return _short(said), "no rise in any seed", bool(risen) and worst <= 0
+
+
+def _cases(names: Iterable[str]) -> str:
+    """The first cases by name, and how many more there are."""
+    ordered = sorted(names)
+    more = len(ordered) - CASES_NAMED
+    return ", ".join(ordered[:CASES_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _is_pinned(name: str, seeds: Sequence[SeedEvidence]) -> bool:
     digests = {seed.metadata.get(name, "") for seed in seeds}
     return len(digests) == 1 and "" not in digests
-
-
-def _rerun_share(seed: SeedEvidence) -> float:
-    return seed.cases_reproduced / len(seed.candidate) if seed.candidate else 0.0
 
 
 def _short(text: str) -> str:

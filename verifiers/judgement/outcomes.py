@@ -31,6 +31,8 @@ Line = dict[str, Any]
 
 # The check that an answer without a word fails; nobody needs to judge it.
 EMPTY = "resolution.empty"
+UNASKED = "unasked"
+"""How the answer to a case ends that no prompt could be made of: undecided, in whatever arm."""
 
 
 @dataclass(frozen=True)
@@ -176,6 +178,8 @@ def _outcome(case: Row, answer: Row | None, judged: _Judged | None) -> Line:
     if answer is None:
         return _line(case, None, [], False, {"prompt_digest": None, "reason": "no_transcript"})
     known = {"prompt_digest": answer["prompt_digest"], "reason": None}
+    if answer.get("stop") == UNASKED:
+        return _line(case, None, [], False, {**known, "reason": UNASKED})
     if judged is None or case["kind"] == "desk":
         done = desk.outcome(dict(case), answer["text"], truncated=answer["truncated"])
         return {**done, "detail": {**known, **done["detail"]}}

@@ -26,6 +26,7 @@ class PromotionEvidence:
         reviewers: key ids of the approvals of this gate and checkpoint.
         tree: tree digest that the checkpoint's record gives; None for a hosted checkpoint without bytes.
         tree_found: tree digest of the bytes on disk; None where they were not read.
+        policy_changed: whether another policy is in force than the one that the gate was decided by.
     """
 
     checkpoint: str
@@ -37,6 +38,7 @@ class PromotionEvidence:
     reviewers: frozenset[str] = frozenset()
     tree: str | None = None
     tree_found: str | None = None
+    policy_changed: bool = False
 
 
 @dataclass(frozen=True)
@@ -132,6 +134,12 @@ def _approvals(policy: Mapping[str, Any], evidence: PromotionEvidence) -> str | 
     return f"{found} of {needed} reviewers approved" if found < needed else None
 
 
+def _in_force(_policy: Mapping[str, Any], evidence: PromotionEvidence) -> str | None:
+    if evidence.policy_changed:
+        return "another policy is in force than the gate was decided by: decide it again"
+    return None
+
+
 def _bytes(_policy: Mapping[str, Any], evidence: PromotionEvidence) -> str | None:
     if evidence.tree is None:
         return "the checkpoint has no bytes here: what is hosted elsewhere can't be promoted"
@@ -150,6 +158,7 @@ CONDITIONS: Final[tuple[tuple[str, _Condition], ...]] = (
     ("NOT_NOMINATED", _nominated),
     ("REVIEW_MISSING", _test_review),
     ("GATE_MISSING", _gate),
+    ("POLICY_OTHER", _in_force),
     ("APPROVAL_MISSING", _approvals),
     ("BYTES_DIFFER", _bytes),
 )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ledger.digests import FileEntry, tree_digest
 from ledger.floors import DEFAULT_POLICY
 from ledger.state import TENSORS
+from verifiers.judgement import reruns
 from verifiers.judgement.assemble import GATE_SEED, arm_of, judge_qualified, metadata_of
 from verifiers.judgement.gate_evidence import Evidence, SeedEvidence, limits
 from verifiers.judgement.gates import GateReport, decide_gates
@@ -27,7 +28,6 @@ def gate_of(
     study: Record,
     nomination: Record,
     evaluations: Sequence[Record],
-    checks: Sequence[Record],
     policy: Mapping[str, Any] | None,
     head: str,
     view: View,
@@ -38,9 +38,8 @@ def gate_of(
         study: what was registered.
         nomination: the checkpoints that count, one a seed.
         evaluations: the baseline's and the checkpoints', under one reviewed test protocol.
-        checks: what was run again.
         policy: the policy in force; the defaults where None.
-        head: id of the last record before the gate; runs of the study are looked for from there back.
+        head: id of the last record before the gate; runs, draws and re-runs are looked for from there back.
         view: records and blobs.
 
     Raises:
@@ -51,23 +50,47 @@ def gate_of(
     protocol = view.ref(baseline, "protocol").body if baseline else None
     demanded = limits(policy or DEFAULT_POLICY, study.body, protocol)
     tried = Counter(item for plan in plans_launched(study, head, view) for item in _try_of(plan))
+    made = reruns.draws_of(nomination, head, view)
     seeds = [
-        _evidence(
-            view.get(name), by_subject[name], baseline, study, nomination, tried, checks, view
-        )
+        _evidence(view.get(name), by_subject[name], baseline, study, nomination, tried, made, view)
         for name in nomination.ref_list("checkpoint")
         if baseline is not None and name in by_subject
     ]
     qualified = all(judge_qualified(item, view) for item in evaluations)
-    return decide_gates(Evidence(seeds, qualified), demanded, generator(GATE_SEED))
+    exposure = None
+    if baseline is not None:
+        from verifiers.replay.exposure import exposure_of  # noqa: PLC0415 - replay imports this module
+
+        exposure = exposure_of(view.ref(baseline, "protocol"), nomination, head, view)
+    return decide_gates(Evidence(seeds, qualified, exposure), demanded, generator(GATE_SEED))
 
 
-def plans_launched(study: Record, head: str, view: View) -> Iterator[Record]:
-    """The plan of every run of a study: the chain is walked back from `head`, so none can be left out."""
+def gate_again(gate: Record, view: View) -> GateReport:
+    """A recorded gate's lines, derived again from what it names.
+
+    Raises:
+        EvidenceError: as `gate_of`.
+    """
+    named = gate.ref("policy")
+    return gate_of(
+        view.ref(gate, "study"),
+        view.ref(gate, "nomination"),
+        view.refs(gate, "evaluation"),
+        view.get(named).body if named else None,
+        str(gate.prev),
+        view,
+    )
+
+
+def plans_launched(study: Record, head: str, view: View, since: int = -1) -> Iterator[Record]:
+    """The plan of every run of a study, launched after a seq where one is given.
+
+    The chain is walked back from `head`, so none can be left out.
+    """
     at: str | None = head
     while at is not None:
         record = view.get(at)
-        if record.seq <= study.seq:
+        if record.seq <= max(study.seq, since):
             return
         if record.kind == "run.launched":
             plan = view.ref(record, "plan")
@@ -83,27 +106,31 @@ def _evidence(
     study: Record,
     nomination: Record,
     tried: Counter[int | str],
-    checks: Sequence[Record],
+    made: tuple[Sequence[Record], Sequence[Record]],
     view: View,
 ) -> SeedEvidence:
     run = view.ref(checkpoint, "run")
     plan = view.ref(run, "plan")
     protocol = view.ref(evaluation, "protocol")
-    reviewed = all(_reviewed(item, nomination, view) for item in (evaluation, baseline))
+    signed = all(reviewed(item, nomination, view) for item in (evaluation, baseline))
     of_study = plan.ref("study") == study.id and all(tried[item] == 1 for item in _try_of(plan))
-    updates, cases, disagreed = _run_again(run, evaluation, checks, view)
+    again = reruns.again(checkpoint, (evaluation, baseline), *made, view)
     return SeedEvidence(
         seed=_seed(plan),
         checkpoint=checkpoint.body["tree"],
         state=checkpoint.body["state"]["value"],
-        traced=of_study and reviewed and _bytes_are_there(checkpoint, view),
+        traced=of_study
+        and signed
+        and _own_weights_spoke(evaluation, baseline, nomination, view)
+        and _bytes_are_there(checkpoint, view),
         baseline=arm_of(baseline, view).lines,
         candidate=arm_of(evaluation, view).lines,
         settings=(_settings(baseline, view), _settings(evaluation, view)),
         metadata=metadata_of(protocol, plan, view),
-        updates_reproduced=updates,
-        cases_reproduced=cases,
-        disagreed=disagreed,
+        updates_reproduced=again.updates,
+        share_reproduced=float(again.share),
+        disagreed=again.disagreed,
+        not_run=again.missing,
     )
 
 
@@ -124,13 +151,37 @@ def _subject(evaluation: Record, view: View) -> str:
     return subjects.pop() if len(subjects) == 1 else ""
 
 
-def _reviewed(evaluation: Record, nomination: Record, view: View) -> bool:
+def reviewed(evaluation: Record, nomination: Record, view: View) -> bool:
+    """Whether an evaluation read a test, and each of its arms under a review of this nomination."""
     if view.ref(evaluation, "protocol").body["role"] != "test":
         return False
     reviews = [arm.ref("review") for arm in view.refs(evaluation, "arm")]
     return all(
         name is not None and view.get(name).ref("nomination") == nomination.id for name in reviews
     )
+
+
+def _own_weights_spoke(
+    evaluation: Record, baseline: Record, nomination: Record, view: View
+) -> bool:
+    """Whether the weights that answered a test are those that answered for the same checkpoint on validation.
+
+    They are not the baseline's, and where both were asked with the same settings they have the same digest. That the writer
+    told the truth about them is shown by re-runs alone.
+    """
+    spoke = {arm.body["weights"] for arm in view.refs(evaluation, "arm")}
+    if spoke & {arm.body["weights"] for arm in view.refs(baseline, "arm")}:
+        return False
+    generation = view.ref(evaluation, "protocol").body["generation"]
+    before = {
+        arm.body["weights"]
+        for made in view.refs(nomination, "comparison")
+        for compared in view.refs(made, "evaluation")
+        if _subject(compared, view) == _subject(evaluation, view)
+        and view.ref(compared, "protocol").body["generation"] == generation
+        for arm in view.refs(compared, "arm")
+    }
+    return not before or spoke == before
 
 
 def _settings(evaluation: Record, view: View) -> dict[str, str]:
@@ -146,26 +197,3 @@ def _bytes_are_there(checkpoint: Record, view: View) -> bool:
         for item in checkpoint.body["files"]
     ]
     return bool(tree_digest(files) == checkpoint.body["tree"])
-
-
-def _run_again(
-    run: Record, evaluation: Record, checks: Sequence[Record], view: View
-) -> tuple[int, int, int]:
-    """Updates and cases that were run again and agreed, each once, and how many disagreed."""
-    arms = set(evaluation.ref_list("arm"))
-    updates: set[str] = set()
-    cases: set[tuple[int, int]] = set()
-    disagreed = 0
-    for check in checks:
-        update, judged = check.ref("update"), check.ref("pass")
-        arm = check.ref("arm") or (view.get(judged).ref("arm") if judged else None)
-        mine = arm in arms or (update is not None and view.get(update).ref("run") == run.id)
-        if not mine:
-            continue
-        if not check.body["agreed"]:
-            disagreed += 1
-        elif update is not None:
-            updates.add(update)
-        else:
-            cases.add((check.body["drawn_from"], check.body["index"]))
-    return len(updates), len(cases), disagreed

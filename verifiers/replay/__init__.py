@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from verifiers.replay import data, judgement, learning, plans, promotion, rewards, studies
+from verifiers.replay import data, draws, judgement, learning, plans, promotion, rewards, studies
 from verifiers.replay.view import Replay, View
 
 REPLAYS: dict[str, Replay] = {
@@ -12,6 +12,7 @@ REPLAYS: dict[str, Replay] = {
     **plans.REPLAYS,
     **judgement.REPLAYS,
     **promotion.REPLAYS,
+    **draws.REPLAYS,
     **studies.REPLAYS,
 }
 

@@ -11,6 +11,9 @@ from verifiers.data.rows import parse_rows
 from verifiers.data.splits import read_assignment
 from verifiers.judgement import assemble
 from verifiers.judgement.evaluation_inputs import answers_by_case, planned_cases
+from verifiers.judgement.judging import ORDERS, PASS_KINDS
+from verifiers.judgement.qualification import qualification
+from verifiers.judgement.rubric import Rubric
 from verifiers.replay.data import rows_of_split
 from verifiers.replay.view import Replay, View, deriving, expect
 
@@ -83,17 +86,39 @@ def judge_pass(record: Record, view: View) -> str | None:
     body = record.body
     protocol_record, arm_record = view.ref(record, "protocol"), view.ref(record, "arm")
     with deriving("EVALUATION_WRONG"):
-        if body["pass_kind"] == "direction":  # noqa: S105 - a kind of pass, no password
-            items = assemble.judge_items(protocol_record, arm_record, view)
-            expect(
-                "EVALUATION_WRONG", "raw_input", view.bytes(body["raw_input"]), rows_bytes(items)
-            )
+        items = assemble.judge_items(protocol_record, arm_record, view)
+        expect("EVALUATION_WRONG", "raw_input", view.bytes(body["raw_input"]), rows_bytes(items))
         lines, undecided = assemble.verdicts_of(
             protocol_record, arm_record, assemble.raw_pass(record, view), view
         )
     expect("EVALUATION_WRONG", "verdicts", view.bytes(body["verdicts"]), rows_bytes(lines))
     expect("EVALUATION_WRONG", "undecided", body["undecided"], undecided)
     return "which weights judged, and that they gave these numbers (a re-run would show it)"
+
+
+def qualified(record: Record, view: View) -> str | None:
+    """A judge's accuracy, flips and reasons follow from the labelled cases and its raw output.
+
+    Raises:
+        EvidenceError: `QUALIFICATION_WRONG`.
+    """
+    body = record.body
+    with deriving("QUALIFICATION_WRONG"):
+        rubric = Rubric.read(view.json(body["rubric"]))
+        expect("QUALIFICATION_WRONG", "asked", body["asked"], rubric.ask)
+        passes = {
+            order: {
+                "pass_kind": PASS_KINDS[rubric.ask][0],
+                "order": order,
+                "lines": list(view.lines(body[f"raw_{order}"])),
+            }
+            for order in ORDERS
+        }
+        rows = list(view.lines(body["cases"]))
+        derived = qualification(rows, passes, rubric, body["floor"])
+    for name, value in derived.items():
+        expect("QUALIFICATION_WRONG", name, body[name], value)
+    return "which weights were qualified, that they gave this output, and that the labelled cases were new to them"
 
 
 def evaluation(record: Record, view: View) -> str | None:
@@ -133,6 +158,7 @@ REPLAYS: dict[str, Replay] = {
     "protocol.registered": protocol,
     "arm.transcribed": arm,
     "judge.passed": judge_pass,
+    "judge.qualified": qualified,
     "evaluation.completed": evaluation,
     "comparison.made": comparison,
 }

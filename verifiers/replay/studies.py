@@ -1,10 +1,13 @@
-"""V20: what a study says it can attain, its nomination and its gate are derived again."""
+"""V20: what a study says it can attain, its nomination, its test's review and its gate are derived again."""
 
 from __future__ import annotations
 
 from ledger.record import Record
+from verifiers.data.identity import rows_bytes
+from verifiers.judgement.reruns import draws_of
 from verifiers.judgement.studies import SIMULATION, figures
-from verifiers.judgement.study_gate import gate_of
+from verifiers.judgement.study_gate import gate_again
+from verifiers.replay.exposure import exposure_of
 from verifiers.replay.view import Replay, View, deriving, expect
 
 
@@ -49,23 +52,36 @@ def nomination(record: Record, view: View) -> str | None:
     return "why this checkpoint of a seed was nominated, and not another"
 
 
+def review(record: Record, view: View) -> str | None:
+    """What a reviewer was shown of a test, its findings and which look it is, is what the ledger before it gives.
+
+    Raises:
+        EvidenceError: `REVIEW_WRONG`.
+    """
+    body = record.body
+    with deriving("REVIEW_WRONG"):
+        found = exposure_of(
+            view.ref(record, "protocol"), view.ref(record, "nomination"), str(record.prev), view
+        )
+    expect("REVIEW_WRONG", "fresh", body["fresh"], not found.findings)
+    expect("REVIEW_WRONG", "look", body["look"], found.look)
+    lines = rows_bytes([item.as_json() for item in found.findings])
+    named = body["findings"]
+    expect("REVIEW_WRONG", "findings", view.bytes(named) if named else b"", lines)
+    return "what a reviewer says of a test's paraphrases and of contamination elsewhere"
+
+
 def gate(record: Record, view: View) -> str | None:
     """Every line of a gate, with number, threshold and verdict, is what its evidence gives.
 
     Raises:
         EvidenceError: `GATE_UNFOUNDED`.
     """
-    named = record.ref("policy")
     with deriving("GATE_UNFOUNDED"):
-        report = gate_of(
-            view.ref(record, "study"),
-            view.ref(record, "nomination"),
-            view.refs(record, "evaluation"),
-            view.refs(record, "check"),
-            view.get(named).body if named else None,
-            str(record.prev),
-            view,
-        )
+        report = gate_again(record, view)
+    _, checks = draws_of(view.ref(record, "nomination"), str(record.prev), view)
+    named_checks = sorted(record.ref_list("check"))
+    expect("GATE_UNFOUNDED", "checks", named_checks, sorted(item.id for item in checks))
     expect("GATE_UNFOUNDED", "passed", record.body["passed"], report.passed)
     expect("GATE_UNFOUNDED", "gates", record.body["gates"], report.body()["gates"])
     return None
@@ -74,5 +90,6 @@ def gate(record: Record, view: View) -> str | None:
 REPLAYS: dict[str, Replay] = {
     "study.registered": study,
     "candidate.nominated": nomination,
+    "test.reviewed": review,
     "gate.decided": gate,
 }

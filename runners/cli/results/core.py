@@ -429,6 +429,7 @@ RESULTS: dict[str, type[Result]] = {
     "show": Show,
     "statement record": StatementRecord,
     "statement request": StatementRequest,
+    "review sign": StatementSign,
     "statement sign": StatementSign,
     "verify": Verify,
 }

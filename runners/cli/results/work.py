@@ -224,6 +224,8 @@ class EvalRun(OpenResult):
     undecided: Number
     violations: Number
     truncated: Number
+    diagnostic: list[str]
+    descriptive: bool
 
 
 class EvalCompare(OpenResult):
@@ -233,6 +235,42 @@ class EvalCompare(OpenResult):
     candidates: list[dict[str, Any]]
     recommendation: str
     descriptive: bool
+
+
+class AuditDraw(OpenResult):
+    """`evidence audit draw`: what it hits, and the chance that a forged share escapes, in one place and everywhere."""
+
+    draw: Id
+    drawn_from: Number
+    members: Number
+    targets: list[dict[str, Any]]
+    escape: list[dict[str, Any]]
+
+
+class AuditRun(OpenResult):
+    """`evidence audit run`: every re-run of a draw so far, those that disagreed one by one."""
+
+    draw: Id
+    checks: Number
+    agreed: Number
+    disagreed: list[dict[str, Any]]
+
+
+class JudgeQualify(OpenResult):
+    """`evidence judge qualify`: `lower` of the accuracy must reach `floor`; `flips` are contradictions of so many compared."""
+
+    qualification: Id
+    asked: str
+    shipped: bool
+    right: Number
+    total: Number
+    undecided: Number
+    flips: list[Number]
+    lower: str
+    upper: str
+    floor: str
+    reasons: list[str]
+    qualified: bool
 
 
 class Nominate(OpenResult):
@@ -293,6 +331,77 @@ class StudyAnalyse(OpenResult):
     source: Id | None
 
 
+class ReviewTest(OpenResult):
+    """`evidence review test`: the review, or with `--request` the file to be signed."""
+
+    review: Id | None = None
+    request: str | None = None
+    fresh: bool
+    look: Number
+    levels: dict[str, Number]
+
+
+class EvalTest(OpenResult):
+    """`evidence eval test`: the evaluation of each model, by the model's record."""
+
+    review: Id
+    protocol: Id
+    evaluations: dict[Id, Id]
+
+
+class PromotionApprove(OpenResult):
+    """`evidence promotion approve`: how many reviewers there are, and how many are needed."""
+
+    approval: Id | None = None
+    request: str | None = None
+    gate: Id
+    checkpoint: Id
+
+
+class PromotionGrant(OpenResult):
+    """`evidence promotion grant`: the digest of the promoted bytes, and where they lie."""
+
+    promotion: Id | None = None
+    request: str | None = None
+    gate: Id
+    checkpoint: Id
+    tree: Id
+
+
+class PromotionCheck(OpenResult):
+    """`evidence promotion check`: the grant; `derived` is the verdict of level blobs, null where it was not asked."""
+
+    promoted: bool
+    promotion: Id
+    checkpoint: Id
+    tree: Id
+    scope: str
+    derived: str | None
+
+
+class PromotionWithdraw(OpenResult):
+    """`evidence promotion withdraw`."""
+
+    withdrawal: Id | None = None
+    request: str | None = None
+    promotion: Id
+
+
+class PromotionRow(OpenResult):
+    """A promotion and how it stands: `stands`, `withdrawn` or `void`."""
+
+    promotion: Id
+    checkpoint: Id
+    tree: Id
+    standing: str
+
+
+class PromotionList(OpenResult):
+    """`evidence promotion list`."""
+
+    promotions: list[PromotionRow]
+
+
 class Promote(OpenResult):
     """`evidence promote`: the reasons against it, each with its code."""
 
@@ -327,6 +436,8 @@ RESULTS: dict[str, type[Result]] = {
     "checkpoint recover": CheckpointRecover,
     "checkpoint reexecute": CheckpointReexecute,
     "data accept": DataAccept,
+    "audit draw": AuditDraw,
+    "audit run": AuditRun,
     "data audit": DataAudit,
     "data ingest": DataIngest,
     "data split": DataSplit,
@@ -334,11 +445,19 @@ RESULTS: dict[str, type[Result]] = {
     "eval compare": EvalCompare,
     "eval register": EvalRegister,
     "eval run": EvalRun,
+    "eval test": EvalTest,
     "model add": ModelAdd,
     "model catalog": ModelCatalog,
     "plan sft": Plan,
+    "judge qualify": JudgeQualify,
     "nominate": Nominate,
     "promote": Promote,
+    "promotion approve": PromotionApprove,
+    "promotion check": PromotionCheck,
+    "promotion grant": PromotionGrant,
+    "promotion list": PromotionList,
+    "promotion withdraw": PromotionWithdraw,
+    "review test": ReviewTest,
     "reward audit": RewardAudit,
     "study analyse": StudyAnalyse,
     "study decide": StudyDecide,

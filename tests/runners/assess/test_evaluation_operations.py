@@ -12,7 +12,7 @@ from ledger.blobs import BlobStore
 from ledger.book import Ledger
 from ledger.codes import CODES
 from ledger.errors import UsageError
-from runners.assess import evaluate, promote
+from runners.assess import asking, evaluate, promote
 from runners.assess.protocols import read_config
 from runners.prepare.data import read_lines
 from verifiers.judgement.promotion import PromotionDecision
@@ -168,8 +168,8 @@ def test_a_sum_that_is_not_finite_is_left_out():
         {"item": "a", "part": "good", "tokens": 3, "logprob_sum": "-1.5"},
         {"item": "a", "part": "alone", "tokens": 3, "logprob_sum": "-inf"},
     ]
-    for order, parts in evaluate.PARTS.items():
-        lines = evaluate.raw_lines(
+    for order, parts in asking.PARTS.items():
+        lines = asking.raw_lines(
             order, [dict(raw[0], part=parts[0]), dict(raw[1], part=parts[1])], {"a": "x"}
         )
         assert str(lines).count("-1.5") == 1

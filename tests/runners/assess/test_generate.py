@@ -8,6 +8,7 @@ import warnings
 
 import pytest
 from tiny import (
+    TEMPLATE,
     AutoModelForCausalLM,
     files_of,
     loopback,
@@ -46,7 +47,7 @@ def cases(count=5):
     ]
 
 
-def run(folder, tiny_model, *, adapter=None, model=None, settings=SETTINGS, made=None):
+def run(folder, tiny_model, *, adapter=None, model=None, settings=SETTINGS, made=None, **more):
     """Transcribe in this process: (start, end, lines)."""
     folder.mkdir(parents=True, exist_ok=True)
     job = {
@@ -55,6 +56,7 @@ def run(folder, tiny_model, *, adapter=None, model=None, settings=SETTINGS, made
         "cases": str(write_lines(folder / "cases.jsonl", made or cases())),
         "settings": settings.effective(),
         "output": str(folder / "out.jsonl"),
+        **more,
     }
     events = []
     with warnings.catch_warnings():
@@ -175,6 +177,24 @@ def test_another_adapter_is_refused(tiny_model, tmp_path, adapter, what):
     with pytest.raises(EvidenceError) as caught:
         run(tmp_path / "run", tiny_model, adapter=job)
     assert caught.value.code in {"MODEL_FILES_CHANGED", "CHECKPOINT_CHANGED"}
+
+
+def test_one_case_that_the_template_refuses_ends_nothing(tiny_model, tmp_path):
+    """Its line says that it was not asked, the others are answered; a template that refuses all of them is an error."""
+    template = tmp_path / "template.jinja"
+    refusing = "{% if '@' in messages[1]['content'] %}{{ raise_exception('no') }}{% endif %}"
+    template.write_text(refusing + TEMPLATE)
+    made = cases()
+    made[1]["messages"][1]["content"] += " @"
+    _, end, lines = run(tmp_path / "one", tiny_model, made=made, template=str(template))
+    assert [line["case"] for line in lines] == [case["id"] for case in made]
+    assert [line["stop"] == "unasked" for line in lines] == [at == 1 for at in range(len(made))]
+    assert end["cases"] == len(made)
+    for case in made:
+        case["messages"][1]["content"] += " @"
+    with pytest.raises(EvidenceError) as caught:
+        run(tmp_path / "all", tiny_model, made=made, template=str(template))
+    assert caught.value.code == "TEMPLATE_FAILED"
 
 
 def test_cases_must_be_cases(tiny_model, tmp_path):

@@ -9,7 +9,7 @@ import pytest
 from tiny import AutoModelForCausalLM, loopback, model_job, torch, write_lines
 
 from ledger.canonical import parse_real
-from ledger.errors import EvidenceError, UsageError
+from ledger.errors import EvidenceError
 from runners.assess.config import LikelihoodSettings
 from runners.assess.likelihood import PARTS, context, score, scored_texts
 from runners.train.tokens import load_tokenizer
@@ -128,11 +128,25 @@ def test_the_start_names_the_judge_and_its_prompt(tiny_model, tmp_path):
     assert events[0]["settings"]["prompt"] == "completion-1"
 
 
-def test_texts_beyond_the_limit_are_refused(tiny_model, tmp_path):
-    """A text longer than the limit is an error, never cut in silence."""
-    with pytest.raises(UsageError) as caught:
-        run(tmp_path, tiny_model, settings=LikelihoodSettings(max_length=16, threads=1))
-    assert (caught.value.code, caught.value.field) == ("SETTING_INVALID", "max_length")
+def test_an_item_beyond_the_limit_has_no_line_and_ends_nothing(tiny_model, tmp_path):
+    """Where one text of an item is longer than the limit the item is left out whole, never cut; the others are scored."""
+    made = items()
+    made[1]["reply"] = "It is delivered. " * 400
+    _, end, lines = run(tmp_path, tiny_model, made, LikelihoodSettings(max_length=400, threads=1))
+    assert end["items"] == 2
+    assert [(line["item"], line["part"]) for line in lines] == [("case-0", part) for part in PARTS]
+
+
+def test_a_child_goes_on_after_the_last_whole_batch(tiny_model, tmp_path):
+    """What an earlier child left is kept batch by batch and not scored again; a torn line is, with its whole batch."""
+    *_, whole = run(tmp_path, tiny_model)
+    output = tmp_path / "out.jsonl"
+    marked = [{**line, "logprob_sum": "-1.25"} for line in whole]
+    left = [json.dumps(line) + "\n" for line in marked[:5]]
+    output.write_text("".join(left) + '{"item": "case-1", "par')
+    *_, again = run(tmp_path, tiny_model)
+    assert [line["logprob_sum"] for line in again[:3]] == ["-1.25"] * 3
+    assert again[3:] == whole[3:]
 
 
 def test_items_must_be_items(tiny_model, tmp_path):

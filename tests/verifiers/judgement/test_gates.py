@@ -51,7 +51,7 @@ def seed(number: int, gained: int = 3, **changes) -> SeedEvidence:
         settings=(SETTINGS, SETTINGS),
         metadata=PINNED,
         updates_reproduced=3,
-        cases_reproduced=2,
+        share_reproduced=0.05,
     )
     return replace(whole, **changes)
 
@@ -141,11 +141,11 @@ DEFECTS = {
     ),
     "too few updates run again": (
         lambda seeds: [replace(seeds[0], updates_reproduced=2), *seeds[1:]],
-        {"reproduced"},
+        {"reruns"},
     ),
     "too few cases run again": (
-        lambda seeds: [replace(seeds[0], cases_reproduced=1), *seeds[1:]],
-        {"reproduced"},
+        lambda seeds: [replace(seeds[0], share_reproduced=0.025), *seeds[1:]],
+        {"reruns"},
     ),
     "a re-run disagreed": (
         lambda seeds: [replace(seeds[0], disagreed=1), *seeds[1:]],
@@ -168,6 +168,7 @@ LINE_CODES = {
     "truncations": "NEW_TRUNCATION",
     "families": "FAMILY_REGRESSED",
     "metadata": "METADATA_UNPINNED",
+    "reruns": "UNREPRODUCED",
     "reproduced": "NOT_REPRODUCED",
 }
 
@@ -211,9 +212,9 @@ def test_the_published_study_is_not_promoted(split: tuple[int, ...]) -> None:
 
 def test_one_seed_without_a_study_fails_by_name() -> None:
     """A single good seed is descriptive: too few seeds, no study, no significance, nothing run again."""
-    lone = replace(seed(11, gained=20), updates_reproduced=0, cases_reproduced=0)
+    lone = replace(seed(11, gained=20), updates_reproduced=0, share_reproduced=0.0)
     report = decide([lone], study=None)
-    assert failed(report) == {"seeds", "planned_seeds", "significance", "reproduced"}
+    assert failed(report) == {"seeds", "planned_seeds", "significance", "reruns"}
     values = {found.name: (found.value, found.threshold) for found in report.lines}
     assert values["seeds"] == ("1", "at least 6")
     assert values["significance"][0] == "1.0"

@@ -93,6 +93,14 @@ def test_a_missing_transcript_is_a_named_non_score() -> None:
     assert counts["cases"] == counts["success"] + counts["failure"] + counts["undecided"] == 2
 
 
+def test_a_case_that_could_not_be_asked_is_undecided() -> None:
+    """Where no prompt could be made nothing is held against the model: no failure and no truncation."""
+    unasked = {**transcript("a", ""), "stop": "unasked"}
+    lines, counts = derive_evaluation(DESK, [desk_case("a")], [unasked])
+    assert (lines[0]["success"], lines[0]["detail"]["reason"]) == (None, "unasked")
+    assert (counts["undecided"], counts["failure"], counts["truncated"]) == (1, 0, 0)
+
+
 DIALOGUES = {
     "both passes": ((DENIAL, 0.4, 0.2), True, [], []),
     "one direction": ((DENIAL, 0.4, -0.2), False, ["resolution.supports_reference"], []),

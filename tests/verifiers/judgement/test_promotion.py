@@ -40,6 +40,7 @@ LACKS = {
     "NOT_NOMINATED": {"nominated": "sha256:other"},
     "REVIEW_MISSING": {"test_reviewed": False},
     "GATE_MISSING": {"gate": GateReport(())},
+    "POLICY_OTHER": {"policy_changed": True},
     "APPROVAL_MISSING": {"reviewers": frozenset()},
     "BYTES_DIFFER": {"tree_found": "sha256:other"},
 }
