@@ -85,7 +85,7 @@ def hear(
     if rubric.ask == "json":
         job["checks"] = checks
     module = LIKELIHOOD if rubric.ask == "likelihood" else ASK
-    output = kept_output(place, {**job, "module": module, "model": model.body["tree"]}, items)
+    output = kept_output(place, {**job, "work": rubric.ask, "model": model.body["tree"]}, items)
     job |= {
         "model": model_job(model, place.shelf),
         "items": str(scratch / "items.jsonl"),

@@ -145,7 +145,7 @@ def transcription(
     plan = None if subject is base else plan_of(ledger, subject)
     write_template(ledger, protocol, base, Path(model["path"]), template, plan)
     settings = protocol.body["generation"]
-    work = {"module": GENERATE, "subject": subject.id, "settings": settings}
+    work = {"work": "answers", "subject": subject.id, "settings": settings}
     return {
         "model": model,
         "template": str(template),
