@@ -359,6 +359,22 @@ CODES: dict[str, Code] = {
     "BAD_GRADIENT": Code(
         "a supervised update without gradient did not learn", "look at masks and learning rate"
     ),
+    "NO_SIGNAL": Code(
+        "every draw of groups within the plan's limit earned the same in each group: there is nothing to learn from",
+        "look at the rewards in the groups, choose tasks that are neither always nor never solved, or raise redraw_limit",
+    ),
+    "SAMPLER_OTHER": Code(
+        "completions were sampled by another policy than the one that learns from them",
+        "do not train on them; see that the sampler has the live weights, and the learner's precision",
+    ),
+    "GROUP_FAILED": Code(
+        "a group's environment or reward failed, so it is no group",
+        "see the record's detail and the task that it names",
+    ),
+    "GROUP_OTHER_TASK": Code(
+        "a group answers no task that the run was given",
+        "plan again; the child is not to choose tasks",
+    ),
     "REPLAY_OTHER_UPDATE": Code(
         "a redone update names one it does not redo", "name the superseded update"
     ),

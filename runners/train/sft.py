@@ -111,7 +111,8 @@ def build(
     from runners.train.evaluation import validation_of
     from runners.train.expansion import check_expansion
     from runners.train.order import share
-    from runners.train.trainer import Collator, LedgerSFTTrainer, Origin
+    from runners.train.recorded import Origin, Recording
+    from runners.train.trainer import Collator, LedgerSFTTrainer
 
     start = Start.of(job)
     given = arguments(job, settings)
@@ -125,15 +126,14 @@ def build(
             "rows": order,
         }
     )
+    exact = start.checkpoint if start.mode == "exact" else None
+    origin = None if exact is None else Origin(Path(exact["path"]), start.step)
     return LedgerSFTTrainer(
-        channel=channel,
+        recording=Recording(
+            channel, settings, int(job["until"]), Path(job["model"]["path"]), origin
+        ),
         rows=encoded.rows,
         settings=settings,
-        until=int(job["until"]),
-        origin=Origin(Path(start.checkpoint["path"]), start.step)
-        if start.checkpoint and start.mode == "exact"
-        else None,
-        base_folder=Path(job["model"]["path"]),
         validation=validation_of(job, settings, tokenizer, collator),
         model=adapted_model(job, settings),
         args=given,
