@@ -1,8 +1,9 @@
 """Batches of groups for a run: drawn, sampled, judged, kept, recorded; drawn again where they say nothing (loads torch).
 
 A *generation* is the batch of groups that a cycle of updates reads. A *draw* asks as many tasks as a generation has
-groups. A draw in which every group is constant says nothing, and is followed by another, up to the plan's limit; with
-dynamic sampling the groups that say something are collected over the draws.
+groups. A group is *constant* where all its members earned the same: it says nothing. Each update is to read a group that
+says something, so a draw with too few of them is followed by another, up to the plan's limit, and those that say something
+are collected; with dynamic sampling they are collected until a whole generation is there.
 """
 
 from __future__ import annotations
@@ -99,36 +100,35 @@ class Sampler:
             UsageError: `NO_SIGNAL`, every draw within the limit was constant or rejected.
         """
         wanted, limit = self.settings.groups_per_batch, self.settings.redraw_limit
+        slices = self.settings.steps_per_generation
         kept: list[Recorded] = []
         spare: list[Recorded] = []
         rejected = constant = sampled = 0
         for made in range(1, limit + 2):
             found = self._drawn(number, draws + made - 1, state)
             whole = [item for item in found if item is not None]
-            silent = [item for item in whole if item.constant]
+            telling = [item for item in whole if not item.constant]
             sampled += len(found)
             rejected += len(found) - len(whole)
-            constant += len(silent)
-            if len(whole) > len(silent):
-                kept += self._read(whole)
-            spare += [item for item in silent if item not in kept]
-            filled = [*kept, *spare] if made > limit else kept
-            if kept and len(filled) >= wanted:
-                groups = tuple(filled[:wanted])
-                return Generation(groups, draws + made, made - 1, rejected, constant, sampled)
+            constant += len(whole) - len(telling)
+            kept += telling
+            spare += [item for item in whole if item.constant]
+            enough = len(telling) >= slices and len(whole) == wanted
+            if enough and not self.settings.dynamic_sampling:
+                chosen = whole
+            elif len(kept) >= wanted or (made > limit and len(kept) >= slices):
+                chosen = [*kept, *spare][:wanted]
+            else:
+                continue
+            if len(chosen) == wanted:
+                dealt = tuple(_dealt(chosen, slices))
+                return Generation(dealt, draws + made, made - 1, rejected, constant, sampled)
         raise UsageError(
             "NO_SIGNAL",
-            f"generation {number + 1}: {limit + 1} draws of {wanted} groups gave no batch that says anything;"
+            f"generation {number + 1}: {limit + 1} draws of {wanted} groups gave no batch whose every update learns;"
             f" of {sampled} groups {constant} were constant and {rejected} rejected",
             field="redraw_limit",
         )
-
-    def _read(self, whole: list[Recorded]) -> list[Recorded]:
-        """What is read of a draw that says something: all of it, or what says something where each group has to."""
-        partial = len(whole) < self.settings.groups_per_batch
-        if self.settings.dynamic_sampling or partial:
-            return [item for item in whole if not item.constant]
-        return whole
 
     def _drawn(self, number: int, draw: int, state: str) -> list[Recorded | None]:
         """The groups of a draw with their records; None for one that was rejected."""
@@ -184,6 +184,18 @@ class Sampler:
                 Member(seed, item.ids, item.logprobs, text, item.stop, reward, parts, failed)
             )
         return Group(task.digest, task.script, tuple(prompt), tuple(made))
+
+
+def _dealt(groups: list[Recorded], slices: int) -> list[Recorded]:
+    """Groups in an order in which each of some equal slices has one that says something, where there are so many."""
+    telling = [item for item in groups if not item.constant]
+    constant = iter([item for item in groups if item.constant])
+    size = len(groups) // slices
+    dealt = []
+    for number in range(slices):
+        own = telling[number::slices]
+        dealt += own + [next(constant) for _ in range(size - len(own))]
+    return dealt
 
 
 def _stops(group: Group) -> dict[str, int]:

@@ -34,13 +34,13 @@ class Method:
     """One method.
 
     Attributes:
-        child: the module that trains.
+        child: the module that trains; None for the supervisor's own.
         rows: the rows it reads, and those it is evaluated on, of a plan and its split.
         supervised: who records an attempt, by what every method gives it.
         job: what the child's job has beside what all have.
     """
 
-    child: str
+    child: str | None
     rows: Callable[[Ledger, Record, Record], tuple[list[HandedOut], list[HandedOut]]]
     supervised: Callable[[Attempt, dict[str, Any]], Supervised]
     job: Callable[[Attempt], dict[str, Any]]
@@ -105,6 +105,6 @@ def _checkpoint_job(ledger: Ledger, checkpoint: Record, folder: Path) -> dict[st
 
 
 METHODS = {
-    "sft": Method("runners.train.sft", _sft_rows, _sft_supervised, _sft_job),
+    "sft": Method(None, _sft_rows, _sft_supervised, _sft_job),
     "rl": Method("runners.train.rl", _rl_rows, _rl_supervised, _rl_job),
 }

@@ -86,4 +86,11 @@ def objective(settings: RlSettings) -> dict[str, Any]:
         "epsilon": low,
         "epsilon_high": high,
         "beta": settings.kl_coefficient,
+        # By default the trainer multiplies the divergence by the ratio, which is another objective.
+        "use_bias_correction_kl": False,
+        "delta": None,
+        "off_policy_mask_threshold": None,
+        "top_entropy_quantile": 1.0,
+        "entropy_coef": 0.0,
+        "use_adaptive_entropy": False,
     }

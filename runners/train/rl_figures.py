@@ -31,7 +31,8 @@ def figures_of(
         batch: what it read.
         settings: of the run.
     """
-    mask = batch["completion_mask"].bool()
+    given = batch["completion_mask"].bool()
+    mask = given & batch["tool_mask"].bool() if "tool_mask" in batch else given
     gains = batch["advantages"].unsqueeze(1).expand_as(mask)
     distance = measured.logprobs - batch["old_per_token_logps"]
     if settings.ratio_level == "sequence":
@@ -45,7 +46,7 @@ def figures_of(
         "ratio_min": float(kept.min()),
         "ratio_max": float(kept.max()),
         "clipped": float(_held(ratio, gains, settings)[mask].float().mean()),
-        "masked": 1 - float(mask.float().mean()),
+        "masked": 1 - float(mask.sum() / given.sum()),
         "kl": float((away.exp() - away - 1)[mask].mean()),
         "entropy": float(measured.entropies[mask].mean()),
         "signal": float((batch["advantages"] != 0).float().mean()),

@@ -19,7 +19,7 @@ from torch.utils.data import DataLoader
 from trl.trainer.grpo_trainer import GRPOTrainer
 
 from ledger.canonical import real
-from ledger.errors import UsageError
+from ledger.errors import EvidenceError, UsageError
 from runners.train.recorded import RecordedTrainer, Recording
 from runners.train.rl_figures import Measured, figures_of
 from verifiers.learning.learner_state import LEARNER_FILE, ROLLOUTS_FILE, read_learner
@@ -34,6 +34,17 @@ if TYPE_CHECKING:
 Batch = dict[str, Any]
 MAX_GAP = {"float32": 0.01, "bfloat16": 0.5}
 """How far rounding may take sampler and learner apart, in nats a token: one reads a cache, the other whole rows."""
+
+NEEDED = frozenset(
+    {
+        "completion_ids",
+        "completion_mask",
+        "advantages",
+        "old_per_token_logps",
+        "ref_per_token_logps",
+    }
+)
+"""What a step reads of a batch, beside its prompts."""
 
 REFERENCE = "ref"
 """What the library calls the frozen copy of the starting adapter."""
@@ -259,7 +270,11 @@ class RecordedGRPOTrainer(RecordedTrainer, GRPOTrainer):
         return {ROLLOUTS_FILE: save(tensors)}
 
     def restore_more(self, folder: Path) -> None:
-        """Put generations, draws and batches back."""
+        """Put generations, draws and batches back.
+
+        Raises:
+            EvidenceError: `STATE_DIFFERS`, the batches are not those that the state names.
+        """
         value = read_learner(lambda: (folder / LEARNER_FILE).open("rb"))["sampler"]
         self.generation_number, self.draws = value["generations"], value["draws"]
         self.slice_groups = [
@@ -268,7 +283,12 @@ class RecordedGRPOTrainer(RecordedTrainer, GRPOTrainer):
         self.slices = [{} for _ in self.slice_groups]
         for name, tensor in load((folder / ROLLOUTS_FILE).read_bytes()).items():
             number, _, field = name.partition(".")
-            self.slices[int(number)][field] = tensor
+            if int(number) < len(self.slices):
+                self.slices[int(number)][field] = tensor
+        if not all(batch.keys() >= NEEDED for batch in self.slices):
+            raise EvidenceError(
+                "STATE_DIFFERS", f"{ROLLOUTS_FILE} lacks completions that the state names"
+            )
 
     def _midway(self) -> bool:
         """Whether the next step reads what an earlier one has read or sampled."""

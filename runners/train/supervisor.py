@@ -18,7 +18,7 @@ from runners.interrupts import first_is_a_wish
 from runners.prepare.shelf import model_folder
 from runners.train.attempt import Attempt, Material
 from runners.train.logs import child_log
-from runners.train.methods import METHODS, method_of
+from runners.train.methods import method_of
 from runners.train.plans import check_fresh, write_rows
 from runners.train.precision import accelerator
 from runners.train.processes import start_token, this_process
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     Tell = Callable[[str, dict[str, Any]], None]
 
-CHILD = METHODS["sft"].child
+CHILD = "runners.train.sft"
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,7 @@ def _attempt(attempt: Attempt) -> RunResult:
         job = _job(attempt, supervised) | method.job(attempt)
         threads = material.plan.body["settings"]["threads"]
         ended = run_child(
-            method.child,
+            method.child or CHILD,
             job,
             supervised.answer,
             log,
