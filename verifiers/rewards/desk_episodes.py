@@ -19,7 +19,7 @@ from ledger.errors import EvidenceError
 from verifiers.rewards.desk import UNREQUESTED, Case, Desk, outcome, read_case
 from verifiers.rewards.desk_calls import EPISODE_TOOLS, Call, NoCall, parse_call
 from verifiers.rewards.desk_records import Order
-from verifiers.rewards.desk_rules import STATUS_NEEDED
+from verifiers.rewards.desk_rules import STATUS_NEEDED, objection
 
 FORM_SHARE = 0.05
 """What a call of the right form earns though it is the wrong one: the same for a wrong refusal and a wrong action."""
@@ -98,7 +98,7 @@ class SeveralTurns:
         if isinstance(found, NoCall):
             return replace(self, malformed=self.malformed + 1), _result(error=found.reason)
         if found.tool == self.fails_once:
-            return replace(self, fails_once=None), _result(error="try_again")
+            return self._fail(found), _result(error="try_again")
         if found.tool == "finish":
             return replace(self, over=True), None
         if found.tool == "lookup":
@@ -125,6 +125,12 @@ class SeveralTurns:
         right = Desk(self.case.order).act(self.case.expected)
         unasked = self.desk.order not in (self.case.order, right.order)
         return (*self.desk.violations, UNREQUESTED) if unasked else self.desk.violations
+
+    def _fail(self, tried: Call) -> SeveralTurns:
+        """The tool did nothing; what is forbidden was tried all the same."""
+        reason = objection(self.desk.order, tried)
+        judged = self if reason is None else self._violated(reason)
+        return replace(judged, fails_once=None)
 
     def _look_up(self, order_id: str) -> tuple[SeveralTurns, str]:
         order = self.desk.order

@@ -19,8 +19,10 @@ from ledger.errors import EvidenceError
 from verifiers.data.identity import row_bytes
 from verifiers.learning.trace import ASSISTANT, Turn
 from verifiers.rewards import support
-from verifiers.rewards.desk_episodes import environment_of, one_call, several_turns
+from verifiers.rewards.desk_episodes import one_call, several_turns
 from verifiers.rewards.scenario_episodes import scripted
+
+_SCRIPT_FIELDS = ("turns", "policy_facts", "context")
 
 
 class Episode(Protocol):
@@ -95,19 +97,29 @@ class EpisodeReward:
 
 
 def script_digest(row: Mapping[str, Any]) -> str:
-    """What names a row's environment: all that decides how it answers, and nothing else.
+    """What names a row's environment: a desk case whole, of a scenario the turns, the facts and the context.
 
     Raises:
         EvidenceError: `CASE_BROKEN`, the row is of a kind that has no environment.
     """
     if row.get("kind") == "scenario":
-        told = {name: row[name] for name in ("turns", "policy_facts", "context")}
-    elif row.get("kind") == "desk":
-        told = {name: row[name] for name in ("order", "wanted", "expected")}
-        told["environment"] = environment_of(row)
-    else:
-        raise EvidenceError("CASE_BROKEN", "a row of this kind has no environment", field="kind")
-    return sha256(row_bytes(told))
+        return sha256(row_bytes({name: row[name] for name in _SCRIPT_FIELDS}))
+    if row.get("kind") == "desk":
+        return sha256(row_bytes(row))
+    raise EvidenceError("CASE_BROKEN", "a row of this kind has no environment", field="kind")
+
+
+def spoken(reward: EpisodeReward, row: Mapping[str, Any], said: Sequence[str]) -> float:
+    """What a policy earns that says these turns one after the other, whatever it is answered.
+
+    Raises:
+        EvidenceError: `CASE_BROKEN`, `CASE_DISAGREES`.
+    """
+    episode = reward.begin(row)
+    for text in said:
+        if not episode.over:
+            episode, _ = episode.answer(text)
+    return episode.earned("end" if episode.over else "turns")[0]
 
 
 def _cut(message: str) -> EvidenceError:

@@ -57,6 +57,7 @@ SEVERAL_TURNS = [
     ("only says that it acted", desk_case(), ("I have cancelled your order.", FINISH), 0.0),
     ("needs two tries at the form", desk_case(), ("Cancel!", CANCEL, FINISH), 0.95),
     ("tries again what failed once", desk_case(metadata={"environment": {"fails_once": "cancel"}}), (CANCEL, CANCEL, FINISH), 1.0),
+    ("tries what is forbidden on a tool that fails", desk_case(of=DELIVERED, metadata={"environment": {"fails_once": "cancel"}}), (CANCEL, refusal("wrong_status"), FINISH), 0.0),
     ("gives up on what failed once", desk_case(metadata={"environment": {"fails_once": "cancel"}}), (CANCEL, FINISH), 0.05),
 ]  # fmt: skip
 
@@ -164,16 +165,12 @@ def test_an_environment_that_nobody_knows_breaks_the_case(told):
     assert refused.value.code == "CASE_BROKEN"
 
 
-def test_a_script_is_what_decides_how_the_environment_answers():
-    """Another wording is the same script; another record, another failing tool or another customer is another."""
-    base = script_digest(desk_case())
-    assert script_digest(desk_case(name="other", request="Now!")) == base
-    others = [
-        desk_case(of=DELIVERED),
-        desk_case(metadata={"environment": {"fails_once": "cancel"}}),
-    ]
-    assert base not in {script_digest(row) for row in others}
-    assert script_digest(SCENARIO) != script_digest({**SCENARIO, "turns": []})
+def test_a_script_is_what_the_environment_is_told():
+    """Another record, another failing tool or another customer is another script; an answer that is expected is none."""
+    failing = desk_case(metadata={"environment": {"fails_once": "cancel"}})
+    rows = [desk_case(), desk_case(of=DELIVERED), failing, SCENARIO, {**SCENARIO, "turns": []}]
+    assert len({script_digest(row) for row in rows}) == len(rows)
+    assert script_digest({**SCENARIO, "id": "other"}) == script_digest(SCENARIO)
     with pytest.raises(EvidenceError) as refused:
         script_digest({"kind": "chat"})
     assert refused.value.code == "CASE_BROKEN"
