@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import samples
+from campaigns.group_faults import Spoil, whole
 from campaigns.group_maker import SCENARIO, Made, make_group, settings_of
 
 from ledger.blobs import JSON_LINES, SAFETENSORS
@@ -19,6 +20,7 @@ from ledger.twins import fresh_digest
 from runners.prepare.desk_wordings import NO_LONGER_NEEDED, ORDERED_BY_MISTAKE
 from verifiers.data.identity import row_digest, rows_bytes
 from verifiers.learning.advantages import is_constant
+from verifiers.learning.group_plan import SAMPLER
 from verifiers.replay.rollouts import datum_digest
 from verifiers.rewards.episodes import REWARDS
 
@@ -68,24 +70,49 @@ class RlLedger:
             return ledger.blobs.put(data, media_type).model_dump(exclude_none=True)
 
     def sample(
-        self, seed: int, row: str | None = None, *, constant: bool = False, **body: Any
+        self,
+        seed: int,
+        row: str | None = None,
+        *,
+        constant: bool = False,
+        spoil: Spoil | None = None,
+        **body: Any,
     ) -> Record:
-        """A group of a training row, sampled by the run's newest policy, of equal rewards or not, its body changed."""
+        """A group of a training row, sampled by the run's newest policy, of equal rewards or not.
+
+        Args:
+            seed: of what its members say.
+            row: digest of the row; None for one of the training rows.
+            constant: whether its rewards are equal.
+            spoil: what is done to it before it is recorded.
+            body: fields of its record, changed.
+        """
         chosen = self.rows[row or self.train[seed % len(self.train)]]
         made = _group(seed, chosen, constant=constant)
-        blobs = made.blobs
+        given = (spoil or (lambda good, _: whole(good)))(made, random.Random(seed))
         state = self.updates[-1].body["after"] if self.updates else samples.weights(0)
         full = {
-            **made.body,
+            **given.body,
             "state": state,
-            "samples": self.put(blobs[0], SAFETENSORS),
-            "trace": self.put(blobs[1], JSON_LINES),
+            "samples": self.put(given.samples, SAFETENSORS),
+            "trace": self.put(given.trace, JSON_LINES),
             **body,
         }
         policy = self.updates[-1].id if self.updates else self.run
         record = self.append("rollout.group", full, {"run": self.run, "policy": policy})
         self.made.append((record, made))
         return record
+
+    def made_sampler(self) -> dict[str, Any]:
+        """How the plan samples, as a group says it."""
+        return {name: self.settings[name] for name in SAMPLER}
+
+    def shuffled(self, seed: int) -> list[str]:
+        """The rewards of a group of this seed, one place on."""
+        row = self.rows[self.train[seed % len(self.train)]]
+        rewards = _group(seed, row, constant=False).body["rewards"]
+        turned = (rewards[place:] + rewards[:place] for place in range(1, len(rewards)))
+        return next(values for values in turned if values != rewards)
 
     def batch(self, *groups: Record, **body: Any) -> Record:
         """A batch of whole groups, its body changed."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 import rl_ledger
 import samples
+from campaigns.group_faults import FAULTS
 from campaigns.group_maker import STATE
 
+from ledger.errors import UsageError
 from verifiers.replay.rollouts import datum_digest
 
 
@@ -98,8 +100,30 @@ def test_a_group_of_an_old_policy_is_stale(made, rl):
 def test_a_group_of_another_state_than_its_policy_is_found(made, rl):
     """The state that a group names is that of the policy record it names, not only the run's newest."""
     rl.update(rl.batch(rl.sample(1)))
-    with pytest.raises(Exception, match="STATE_BROKEN"):
+    with pytest.raises(UsageError) as refused:
         rl.sample(2, state=STATE)
+    assert refused.value.code == "STATE_BROKEN"
+
+
+def test_a_group_that_names_another_policy_than_its_state_is_found(made, rl):
+    """The state is the run's newest, and the policy record that is named is not where it came to be."""
+    rl.update(rl.batch(rl.sample(1)))
+    rl.update(rl.batch(rl.sample(2)))
+    state = rl.updates[-1].body["after"]
+    newest = rl.updates.pop()
+    rl.sample(3, state=state)
+    rl.updates.append(newest)
+    assert findings(made)[0] == [("GROUP_STATE", "V18")]
+
+
+@pytest.mark.parametrize(
+    ("fault", "code"),
+    [("mask flipped", "GROUP_TOKENS"), ("samples cut", "TENSORS_INVALID"), ("stops miscounted", "GROUP_CUT")],
+)  # fmt: skip
+def test_a_group_whose_files_are_not_so_is_found(made, rl, fault, code):
+    """What is wrong in the blobs is found through the record that names them."""
+    rl.sample(1, spoil=FAULTS[fault].spoil)
+    assert findings(made)[0] == [(code, "V18")]
 
 
 def test_a_batch_without_signal_is_found(made, tmp_path):
