@@ -76,11 +76,6 @@ def batch_of_groups(record: Record, view: View) -> str | None:
     return FED
 
 
-def constant_groups(groups: list[Record]) -> int:
-    """How many groups have equal rewards, and so say nothing."""
-    return sum(_constant(item) for item in groups)
-
-
 def _constant(record: Record) -> bool:
     return is_constant(record.body["rewards"])
 
