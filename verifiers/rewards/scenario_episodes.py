@@ -33,13 +33,15 @@ class Scripted:
         return after, None if after.over else str(self.row["turns"][len(self.said)])
 
     def earned(self, stop: str) -> Earned:
-        """The support reward of the last reply; a conversation that was cut earns nothing."""
+        """The support reward of the last reply; where the conversation was cut, at most what a wrong decision may earn."""
         replies = self.said or ("",)
         earned, parts = support.reward(self.row, replies[-1], replies[:-1])
         kept = min(support.reward(self.row, reply)[1]["policy"] for reply in replies)
-        finished = float(self.over and stop == "end")
-        parts = {**parts, "policy": kept, "finished": finished}
-        return (earned if kept == 1.0 else 0.0) * finished, parts
+        finished = self.over and stop == "end"
+        parts = {**parts, "policy": kept, "finished": float(finished)}
+        if kept < 1.0:
+            return 0.0, parts
+        return earned if finished else min(earned, support.CEILING), parts
 
 
 def scripted(row: Mapping[str, Any]) -> Scripted:

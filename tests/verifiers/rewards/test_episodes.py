@@ -127,11 +127,11 @@ def test_a_scripted_customer_says_what_the_row_says():
 @pytest.mark.parametrize(("replies", "low", "high"), [
     ((NO, "No, I really can't refund it; 30 days have passed."), 0.5, 1.0),
     ((YES, "No, I really can't refund it; 30 days have passed."), 0.0, 0.0),
-    ((NO, YES), 0.0, 0.25),
-    ((NO,), 0.0, 0.0),
+    ((NO, YES), 0.0, 0.0),
+    ((NO,), 0.01, 0.25),
 ])  # fmt: skip
 def test_what_a_scripted_conversation_earns(replies, low, high):
-    """A forbidden grant is not taken back by a refusal after it, and half a conversation earns nothing."""
+    """A forbidden grant is not taken back by a refusal after it, and half a conversation earns less than any whole one that is right."""
     value, parts = earned(SUPPORT, SCENARIO, *replies)
     assert low <= value <= high
     assert parts["finished"] == float(len(replies) == 2)
