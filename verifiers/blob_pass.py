@@ -16,7 +16,6 @@ from verifiers.report import Finding, Report
 # Kinds whose numbers decide something and that no step derives yet: a ledger that rests on one is not verified.
 UNDERIVED = frozenset(
     {
-        "rollout.group",
         "judge.qualified",
         "check.reproduced",
         "promotion.granted",
@@ -36,6 +35,7 @@ FAITH = {
     "run.ended": "what a run's end says beyond its counters",
     "update.acknowledged": "that updates computed what they state (re-execution would show it)",
     "checkpoint.restored": "that a state said to be restored was loaded (re-execution would show it)",
+    "rollout.rejected": "that a group said to be rejected was at fault",
     "run.reconciled": "that a run found dead did no more work",
 }
 

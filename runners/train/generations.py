@@ -137,7 +137,6 @@ class Sampler:
             {
                 "task": group.task,
                 "script": group.script,
-                "failed": group.failed,
                 "rewards": [real(value) for value in group.rewards],
                 "advantages": [real(value) for value in self._advantages(group)],
                 "stops": _stops(group),

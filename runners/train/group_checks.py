@@ -1,63 +1,39 @@
-"""What a group has to be before it is recorded, as far as the runner looks: whole, of a given task, with real log-probabilities."""
+"""Whether a group may be recorded: the verifier's own rules, and that it answers a task which the run was given."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from safetensors import SafetensorError
-from safetensors.numpy import load
-
 from ledger.errors import EvidenceError
+from verifiers.learning.group_plan import GroupPlan
+from verifiers.learning.groups import check_group, read_group
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from pathlib import Path
 
-    from runners.train.rl_config import RlSettings
 
-
-def check_group(
+def check_sampled(
     body: Mapping[str, Any],
-    failed: str | None,
     samples: Path,
+    trace: Path,
     given: Collection[str],
-    settings: RlSettings,
+    settings: Mapping[str, Any],
 ) -> None:
     """Refuse a group that does not count.
 
     Args:
         body: of its record to be.
-        failed: why environment or reward failed, or None.
         samples: the samples' file.
+        trace: the trace's file.
         given: digests of the tasks that the child was given.
-        settings: of the run.
+        settings: of the plan, as its record has them.
 
     Raises:
-        EvidenceError: `GROUP_FAILED`, `GROUP_OTHER_TASK`, `GROUP_SIZE`, `LOGPROBS_WRONG`.
+        EvidenceError: `GROUP_OTHER_TASK`, the run was not given its task; what `read_group` and `check_group` raise.
     """
-    if failed is not None:
-        raise EvidenceError("GROUP_FAILED", failed)
+    with samples.open("rb") as stream:
+        group = read_group(stream, trace.read_bytes())
+    check_group(body, group, GroupPlan.of(settings), body["state"])
     if body["task"] not in given:
         raise EvidenceError("GROUP_OTHER_TASK", "the run was not given this task", field="task")
-    try:
-        tensors = load(samples.read_bytes())
-        lengths, logprobs, mask = (tensors[name] for name in ("lengths", "logprobs", "mask"))
-    except (SafetensorError, KeyError) as error:
-        raise EvidenceError(
-            "LOGPROBS_WRONG", f"the samples cannot be read: {error}"[:200]
-        ) from None
-    members = {len(lengths), len(body["rewards"]), len(body["advantages"])}
-    if members != {settings.group_size} or (lengths < 1).any():
-        raise EvidenceError(
-            "GROUP_SIZE",
-            "members, samples and rewards differ in number",
-            expected=str(settings.group_size),
-            actual=str(sorted(members)),
-        )
-    tokens = int(lengths.sum())
-    whole = logprobs.shape == mask.shape == tensors["completion_ids"].shape == (tokens,)
-    if not whole or not np.isfinite(logprobs).all() or (logprobs > 0).any():
-        raise EvidenceError(
-            "LOGPROBS_WRONG", "the samples have not one log-probability for each token"
-        )

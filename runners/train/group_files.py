@@ -60,11 +60,6 @@ class Group:
         """The members' rewards; zero stands for one that failed, in a group that is rejected for it."""
         return [member.reward or 0.0 for member in self.members]
 
-    @property
-    def failed(self) -> str | None:
-        """Why the first member that failed did."""
-        return next((member.failed for member in self.members if member.failed), None)
-
 
 def samples_bytes(group: Group) -> bytes:
     """The samples' file."""

@@ -1,4 +1,4 @@
-"""What a completion earns: the one place where the runner asks a reward, and takes the planned penalty for length.
+"""What a completion earns: the one place where the runner asks a reward, by the verifier's own rule.
 
 A reward that fails is a fact about the group, never a zero: the group is then rejected with a record.
 """
@@ -8,9 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ledger.errors import EvidenceError
-from runners.train.sampling import LENGTH
-from verifiers.learning.advantages import soft_overlong
-from verifiers.rewards import desk, support
+from verifiers.learning.group_plan import GroupPlan
+from verifiers.learning.trace import ASSISTANT, Turn
+from verifiers.rewards.earned import earned as by_replay
+from verifiers.rewards.episodes import REWARDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,7 +26,7 @@ Earned = tuple[float | None, dict[str, float], str | None]
 def earned(
     row: Mapping[str, Any], text: str, stop: str, tokens: int, settings: RlSettings
 ) -> Earned:
-    """What a completion earns.
+    """What a completion earns, less what the plan takes off for length.
 
     Args:
         row: the task's.
@@ -34,26 +35,10 @@ def earned(
         tokens: how many the policy sampled.
         settings: of the run.
     """
+    reward = REWARDS[settings.reward, settings.reward_version]
+    plan = GroupPlan.of(settings.effective())
     try:
-        reward, parts = score(settings.reward, row, text, stop)
+        value, parts = by_replay(reward, row, [Turn(ASSISTANT, text, tokens)], stop, plan)
     except EvidenceError as error:
         return None, {}, f"{error.code}: {error.message}"[:300]
-    if settings.overlong_buffer:
-        share = soft_overlong(tokens, settings.max_new_tokens, settings.overlong_buffer)
-        reward += settings.overlong_penalty * share
-    return reward, parts, None
-
-
-def score(
-    name: str, row: Mapping[str, Any], text: str, stop: str
-) -> tuple[float, dict[str, float]]:
-    """The reward of a name for a text in one turn, and its parts.
-
-    Raises:
-        EvidenceError: `CASE_BROKEN`, `CASE_DISAGREES`: the row cannot be judged.
-    """
-    if name == support.NAME:
-        return support.reward(row, text)
-    found = desk.outcome(row, text, truncated=stop == LENGTH)
-    success = float(found["success"])
-    return success, {"outcome": success, "violations": float(len(found["violations"]))}
+    return value, dict(parts), None

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ledger.blobs import JSON_LINES, SAFETENSORS
 from ledger.errors import EvidenceError
 from runners.train.child_events import FIELDS, folder_within, nonsense
-from runners.train.group_checks import check_group
+from runners.train.group_checks import check_sampled
 from runners.train.journal import SAMPLES, TRACE
 from runners.train.rl_config import RlSettings
 from runners.train.supervised import Supervised
-from verifiers.learning.datums import datums_digest
+from verifiers.replay.rollouts import datum_digest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -33,7 +33,6 @@ RL_FIELDS: dict[str, dict[str, type]] = {
 _SAID: dict[str, tuple[type, ...]] = {
     "task": (str,),
     "script": (str,),
-    "failed": (str, type(None)),
     "rewards": (list,),
     "advantages": (list,),
     "stops": (dict,),
@@ -74,7 +73,7 @@ class Sampled(Supervised):
         """
         self.check_restored(event)
         groups = [self._whole(item) for item in event["groups"]]
-        datums = sum(members for _, members in groups)
+        datums = [(name, member) for name, members in groups for member in range(members)]
         refs: dict[str, str | list[str]] = {
             "run": self.run.id,
             "group": [name for name, _ in groups],
@@ -83,16 +82,16 @@ class Sampled(Supervised):
             "batch.built",
             {
                 "step": event["step"],
-                "digest": datums_digest(groups),
+                "digest": datum_digest(datums),
                 "rows": [],
                 "rows_blob": None,
-                "datums": datums,
+                "datums": len(datums),
                 "trainable_tokens": event["trainable_tokens"],
                 "dropped": [],
             },
             refs,
         )
-        self.datums += datums
+        self.datums += len(datums)
         return self.batch
 
     def _whole(self, item: Any) -> tuple[str, int]:
@@ -149,7 +148,8 @@ class Sampled(Supervised):
         policy = self.last_update or self.run.id
         refs: dict[str, str | list[str]] = {"run": self.run.id, "policy": policy}
         try:
-            check_group(body, said["failed"], path, self.given, self.settings)
+            planned = self.plan.body["settings"]
+            check_sampled(body, path, path.with_suffix(TRACE), self.given, planned)
         except EvidenceError as error:
             detail = f"{error.message}; task {said['task']}"[:4000]
             rejection = {"code": error.code, "detail": detail, "seen": trace.model_dump()}

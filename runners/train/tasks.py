@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from ledger.digests import sha256
 from ledger.errors import UsageError
 from runners.prepare.data import roles_of, split_rows
 from verifiers.data.hand_out import HandedOut, hand_out
-from verifiers.data.identity import row_bytes
+from verifiers.rewards.episodes import script_digest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -30,7 +29,6 @@ KIND_OF_REWARD = {"desk": "desk", "support": "scenario"}
 """What kind of row each reward judges."""
 SCRIPTED = "scripted_turns"
 """The reason for which a scenario is left out: its customer speaks again, and an episode here has one turn."""
-_SCRIPT_FIELDS = ("turns", "policy_facts", "context")
 
 
 @dataclass(frozen=True)
@@ -71,14 +69,7 @@ def read_tasks(path: Path) -> list[Task]:
 def task_of(value: Mapping[str, Any]) -> Task:
     """The task of a row with its digest under `row`."""
     row = {name: item for name, item in value.items() if name != "row"}
-    return Task(str(value["row"]), script_of(row), messages_of(row), row)
-
-
-def script_of(row: Mapping[str, Any]) -> str:
-    """The digest of what the environment is told: a desk case whole, of a scenario the turns, the facts and the context."""
-    if row.get("kind") == "scenario":
-        return sha256(row_bytes({name: row[name] for name in _SCRIPT_FIELDS}))
-    return sha256(row_bytes(row))
+    return Task(str(value["row"]), script_digest(row), messages_of(row), row)
 
 
 def messages_of(row: Mapping[str, Any]) -> list[dict[str, Any]]:

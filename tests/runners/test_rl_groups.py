@@ -13,12 +13,14 @@ pytest.importorskip("torch", reason="needs the train extra")
 from rl_run import RlRun, settings
 from safetensors.numpy import load, save
 
+from ledger.canonical import real
 from ledger.errors import EvidenceError, UsageError
 from runners.train.child_events import check_event
-from runners.train.group_checks import check_group
+from runners.train.group_checks import check_sampled
 from runners.train.group_files import Group, Member, read_group, samples_bytes, trace_bytes
 from runners.train.rewarding import earned
 from runners.train.sampled import RL_FIELDS
+from verifiers.learning.advantages import advantages
 
 TASK, SCRIPT = "sha256:" + "1" * 64, "sha256:" + "2" * 64
 MEMBERS = tuple(
@@ -38,43 +40,37 @@ def test_a_group_comes_back_from_its_files():
 
 def body(**change):
     """The record of the group, with something changed."""
-    rewards = ["1.0", "0.0", "0.5", "0.25"]
-    return {"task": TASK, "rewards": rewards, "advantages": rewards, **change}
-
-
-def written(tmp_path, **tensors):
-    """The samples' file with some tensors changed; None takes one away."""
-    found = {**load(samples_bytes(GROUP)), **tensors}
-    path = tmp_path / "group.safetensors"
-    path.write_bytes(save({name: value for name, value in found.items() if value is not None}))
-    return path
-
-
-def logprobs(change):
-    """The group's log-probabilities, changed."""
-    values = load(samples_bytes(GROUP))["logprobs"].copy()
-    change(values)
-    return values
+    rewards = [real(member.reward) for member in MEMBERS]
+    gains = [real(float(value)) for value in advantages(GROUP.rewards, SETTINGS.rule())]
+    return {
+        "task": TASK, "script": SCRIPT, "members": 4, "rewards": rewards, "advantages": gains,
+        "sampler": SETTINGS.sampler(), "stops": {"end": 4},
+        "state": {"scheme": "tensors", "value": "x"}, **change,
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("code", "failed", "change", "tensors"),
+    ("code", "change", "given"),
     [
-        ("GROUP_FAILED", "the order is broken", {}, {}),
-        ("GROUP_OTHER_TASK", None, {"task": "sha256:" + "3" * 64}, {}),
-        ("GROUP_SIZE", None, {"rewards": ["1.0"]}, {}),
-        ("LOGPROBS_WRONG", None, {}, {"logprobs": None}),
-        ("LOGPROBS_WRONG", None, {}, {"logprobs": logprobs(lambda v: v.__setitem__(1, 0.5))}),
-        ("LOGPROBS_WRONG", None, {}, {"logprobs": logprobs(lambda v: v.__setitem__(1, float("nan")))}),
-        ("LOGPROBS_WRONG", None, {}, {"logprobs": logprobs(lambda _: None)[:-1]}),
+        ("GROUP_FAILED", {"members": (*MEMBERS[:3], replace(MEMBERS[3], failed="why"))}, {TASK}),
+        ("GROUP_SIZE", {"members": MEMBERS[:3]}, {TASK}),
+        ("GROUP_DUPLICATE_MEMBER", {"members": (*MEMBERS[:3], MEMBERS[0])}, {TASK}),
+        ("GROUP_OTHER_TASK", {}, set()),
+        ("LOGPROBS_WRONG", {"members": (replace(MEMBERS[0], logprobs=(0.5, -1.0, -1.0)), *MEMBERS[1:])}, {TASK}),
     ],
 )  # fmt: skip
-def test_a_group_that_does_not_count_is_refused(tmp_path, code, failed, change, tensors):
-    """Each fault has its code; the group as it is is not refused."""
-    check_group(body(), None, written(tmp_path), {TASK}, SETTINGS)
-    with pytest.raises(EvidenceError) as caught:
-        check_group(body(**change), failed, written(tmp_path, **tensors), {TASK}, SETTINGS)
-    assert caught.value.code == code
+def test_a_group_that_does_not_count_is_refused(tmp_path, code, change, given):
+    """The verifier's rules decide before anything is recorded; the group as it is is not refused."""
+    files = tmp_path / "samples", tmp_path / "trace"
+    for group, refused in ((GROUP, None), (replace(GROUP, **change), code)):
+        files[0].write_bytes(samples_bytes(group))
+        files[1].write_bytes(trace_bytes(group))
+        if refused is None:
+            check_sampled(body(), *files, {TASK}, SETTINGS.effective())
+            continue
+        with pytest.raises(EvidenceError) as caught:
+            check_sampled(body(), *files, given, SETTINGS.effective())
+        assert caught.value.code == refused
 
 
 def test_a_reward_that_fails_is_no_zero():
@@ -84,7 +80,6 @@ def test_a_reward_that_fails_is_no_zero():
     )
     assert (reward, parts) == (None, {})
     assert failed.startswith("CASE_BROKEN")
-    assert replace(GROUP, members=(replace(MEMBERS[0], failed=failed),)).failed == failed
 
 
 def test_length_costs_what_is_planned():
@@ -93,7 +88,7 @@ def test_length_costs_what_is_planned():
     row = {"kind": "scenario", "opening": "Hello", "turns": [], "policy_facts": [], "context": "", "expected": {"decision": "refuse"}, "must_avoid": []}  # fmt: skip
     free = earned(row, "some words", "end", 8, of)[0]
     assert earned(row, "some words", "end", 10, of)[0] == free - 1.0
-    assert earned(row, "some words", "length", 12, of)[0] == free - 2.0
+    assert earned(row, "some words", "end", 12, of)[0] == free - 2.0
 
 
 def test_a_rejected_group_is_not_read(tiny_model, tmp_path):
