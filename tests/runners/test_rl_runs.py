@@ -117,6 +117,14 @@ def test_an_update_says_what_its_ratios_did(done):
     assert updates[0]["groups_sampled"] >= 2
 
 
+def test_updates_on_groups_are_not_executed_again_yet(done):
+    """Whoever asks for it is told so, and no child is started."""
+    [*_, last] = rl_job.of_run(done, "update.acknowledged")
+    answer = done.types("checkpoint", "reexecute", last.id)
+    assert answer.error["code"] == "REEXECUTION_FAILED"
+    assert "not those of rl" in answer.error["message"]
+
+
 def test_constant_rewards_make_no_update(person):
     """Where every member says the same nothing is learned: the run fails as `no_signal` after the stated draws."""
     rl_job.plans(person, temperature=0.001, redraw_limit=1, seed=9)
