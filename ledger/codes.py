@@ -340,6 +340,63 @@ CODES: dict[str, Code] = {
         "reject the group; the sampler must give one log-probability for each token",
     ),
     "GROUP_SIZE": Code("a group has not the planned number of members", "reject the group"),
+    "GROUP_MALFORMED": Code(
+        "a group's samples or trace are not of their form",
+        "reject the group; docs/spec/rollouts.md says how they lie in blobs",
+    ),
+    "GROUP_FAILED": Code(
+        "environment or reward failed for a member of a group",
+        "reject the group; a failure is no reward of 0",
+    ),
+    "GROUP_DUPLICATE_MEMBER": Code(
+        "a group has one member twice", "reject the group; each member has a seed of its own"
+    ),
+    "GROUP_OTHER_TASK": Code(
+        "a member answers another task than its group, or the task is no training row of the plan's split",
+        "reject the group; sample training rows only",
+    ),
+    "GROUP_OTHER_SCRIPT": Code(
+        "a member met another environment than its group, or than the row says",
+        "reject the group; members that meet different customers share no baseline",
+    ),
+    "GROUP_STATE": Code(
+        "a group was sampled by another policy state than it should be",
+        "reject the group; synchronise the sampler's weights",
+    ),
+    "GROUP_STALE": Code(
+        "a batch reads a group that an older policy sampled than the plan allows",
+        "sample the groups again under the newest weights",
+    ),
+    "GROUP_SAMPLER": Code(
+        "a group was sampled with other settings than the plan's", "reject the group"
+    ),
+    "GROUP_TOKENS": Code(
+        "lengths, ids, mask and turns of a group do not cover the same tokens",
+        "reject the group; store the sampler's tokens as they came",
+    ),
+    "GROUP_CUT": Code(
+        "a member was cut in the middle of a turn or of its episode",
+        "reject the group; a member ends with its episode or at a planned limit",
+    ),
+    "GROUP_REWARD": Code(
+        "a reward is missing, no number, or not what the replay gives",
+        "reject the group; evidence reward audit tries a reward before it trains anything",
+    ),
+    "GROUP_ADVANTAGE": Code(
+        "advantages are not those that the plan's rule gives", "compute them by the plan's rule"
+    ),
+    "EPISODE_WRONG": Code(
+        "an environment did not answer as the trace says",
+        "reject the group; the environment is replayed turn by turn",
+    ),
+    "BATCH_GROUPS": Code(
+        "a batch of groups has other datums, tokens or digest than its groups give",
+        "build the batch of the groups that it names",
+    ),
+    "BATCH_NO_SIGNAL": Code(
+        "a batch reads nothing but groups of equal rewards",
+        "draw again within the plan's limit, or end the run: no_signal",
+    ),
     "STATE_BROKEN": Code(
         "a weight state does not follow from the one before",
         "re-execute from the last checkpoint; see docs/spec/rules.md, U3",
@@ -358,6 +415,14 @@ CODES: dict[str, Code] = {
     ),
     "BAD_GRADIENT": Code(
         "a supervised update without gradient did not learn", "look at masks and learning rate"
+    ),
+    "NO_SIGNAL": Code(
+        "every draw of groups within the plan's limit earned the same in each group: there is nothing to learn from",
+        "look at the rewards in the groups, choose tasks that are neither always nor never solved, or raise redraw_limit",
+    ),
+    "SAMPLER_OTHER": Code(
+        "completions were sampled by another policy than the one that learns from them",
+        "do not train on them; see that the sampler has the live weights, and the learner's precision",
     ),
     "REPLAY_OTHER_UPDATE": Code(
         "a redone update names one it does not redo", "name the superseded update"

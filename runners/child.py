@@ -39,6 +39,7 @@ FAILURES = {
     "ENCODING_DIFFERS": "bad_input",
     "MODEL_FILES_CHANGED": "bad_input",
     "MODEL_UNSAFE": "bad_input",
+    "NO_SIGNAL": "no_signal",
     "SHORT_RUN": "short_run",
     "CHILD_REFUSED": "refused",
     "WORLD_SIZE": "refused",

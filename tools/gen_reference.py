@@ -31,6 +31,7 @@ from runners.cli.main import root
 from runners.cli.results import RESULTS
 from runners.cli.schema import ref_rows, signers
 from runners.train.config import SftSettings
+from runners.train.rl_config import RlSettings
 from verifiers.steps import step_of
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ def settings_page() -> str:
     """Every setting of the configuration files, with type, range and default."""
     groups = {
         "evidence plan sft": SftSettings,
+        "evidence plan rl": RlSettings,
         "evidence eval register": GenerationSettings,
         "the likelihood judge": LikelihoodSettings,
         "evidence study register": StudySettings,

@@ -13,12 +13,8 @@ from verifiers.replay import REPLAYS
 from verifiers.replay.view import Replay, View, expect
 from verifiers.report import Finding, Report
 
-# Kinds whose numbers decide something and that no step derives yet: a ledger that rests on one is not verified.
-UNDERIVED = frozenset(
-    {
-        "rollout.group",
-    }
-)
+# Kinds whose numbers decide something and that no step derives: a ledger that rests on one is not verified. None now.
+UNDERIVED: frozenset[str] = frozenset()
 
 # Kinds of which only order, states and refs are checked (V10, V11), and what is therefore somebody's word.
 FAITH = {
@@ -33,6 +29,7 @@ FAITH = {
     "run.ended": "what a run's end says beyond its counters",
     "update.acknowledged": "that updates computed what they state (re-execution would show it)",
     "checkpoint.restored": "that a state said to be restored was loaded (re-execution would show it)",
+    "rollout.rejected": "that a group said to be rejected was at fault",
     "run.reconciled": "that a run found dead did no more work",
 }
 

@@ -32,7 +32,10 @@ class WeightState(Model):
 
 
 class RolloutGroup(Body):
-    """One task, sampled as often as planned, by one policy state."""
+    """One task, sampled as often as planned, by one policy state.
+
+    `generation` counts the batches of groups that updates read, `draw` the draws that it took to get them; both from 0.
+    """
 
     kind: ClassVar[str] = "rollout.group"
     version: ClassVar[int] = 0
@@ -48,6 +51,8 @@ class RolloutGroup(Body):
     sampler: dict[Slug, Setting | Real]
     stops: Counts
     trace: Blob | None
+    generation: Count = 0
+    draw: Count = 0
 
 
 class RolloutRejected(Body):

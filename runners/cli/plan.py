@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from runners.cli import planned, render
+from runners.cli import planned
 from runners.cli.commands import Group
 from runners.cli.context import App, pass_app
 
@@ -71,27 +71,8 @@ def sft(
         if study is not None:
             prepared.refs["study"] = ledger.get(study, "study.registered").id
         record = None if check else record_plan(ledger, prepared)
-    body, figures = prepared.body, prepared.figures
     command = planned.command(config, like, init_from, continued, study, fork=fork)
-    app.emit(
-        {
-            "plan": record.id if record else None,
-            "settings": body["settings"],
-            "warnings": body["warnings"],
-            "rows": figures["rows"],
-            "tokens": figures["tokens"],
-            "datums": figures["datums"],
-            "epochs": figures["epochs"],
-            "reasons": figures["reasons"],
-            "listed": figures["listed"],
-        },
-        [
-            *render.fields([("plan", render.short(record.id) if record else "not recorded")]),
-            "",
-            *planned.lines(body, figures, f"{command} --check --json"),
-        ],
-        next_step=(f"evidence run launch {render.short(record.id)} --wait" if record else command),
-    )
+    planned.emit(app, prepared, record, command)
 
 
 def _check_choice(
@@ -134,6 +115,47 @@ def _config(ledger: Ledger, config: Path | None, descent: Descent) -> SftConfig:
     if config is not None:
         return read_config(config)
     if descent.like is not None:
+        planned.check_same_method(descent.like, "sft")
         return config_of(descent.like)
     assert descent.parent is not None  # one of the three is there
     return config_of(plan_of(ledger, descent.parent))
+
+
+@plan.command(
+    example="evidence plan rl rl.toml --check\nevidence plan rl rl.toml --init-from 9c03de\n"
+    "evidence plan rl --like 4f2a81"
+)
+@click.argument("config", type=click.Path(path_type=Path), required=False)
+@click.option("--like", metavar="RUN", help="The settings of this run or plan, and a fresh start.")
+@click.option(
+    "--init-from", metavar="CHECKPOINT", help="Start from these weights; all else begins anew."
+)
+@click.option("--check", is_flag=True, help="Count and print everything, record nothing.")
+@pass_app
+def rl(app: App, config: Path | None, like: str | None, init_from: str | None, check: bool) -> None:
+    """Plan group-relative reinforcement.
+
+    CONFIG is a TOML or JSON file that names a split, a model, an objective and the settings that differ. The objective
+    is a preset (grpo, gspo, dapo, cispo, dr_grpo): every constant that it stands for is printed and recorded. The reward
+    has to be audited before. With --init-from the run starts from a checkpoint, usually a supervised one.
+    """
+    from runners.prepare.shelf import default_shelf
+    from runners.train.plans import record_plan
+    from runners.train.rl_plans import config_of, prepare_rl, read_config
+
+    if (config is None) == (like is None):
+        raise click.UsageError("name a CONFIG, or --like RUN: one of the two")
+    if like is not None and init_from is not None:
+        raise click.UsageError("--like and --init-from are two things: give one")
+    with app.read_ledger() if check else app.open_ledger() as ledger:
+        descent = _descent(ledger, like, init_from, None, fork=False)
+        if config is not None:
+            chosen = read_config(config)
+        else:
+            assert descent.like is not None  # one of the two is there
+            planned.check_same_method(descent.like, "rl")
+            chosen = config_of(descent.like)
+        prepared = prepare_rl(ledger, chosen, default_shelf(), descent)
+        record = None if check else record_plan(ledger, prepared)
+    command = planned.command(config, like, init_from, None, None, fork=False, method="rl")
+    planned.emit(app, prepared, record, command)

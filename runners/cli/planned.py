@@ -10,7 +10,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from ledger.record import Record
+    from runners.cli.context import App
     from runners.cli.progress import Progress
+    from runners.train.plans import Prepared
 
 SHOWN = 10
 DETAIL_CHARACTERS = 90
@@ -47,12 +50,60 @@ def command(
     study: str | None,
     *,
     fork: bool,
+    method: str = "sft",
 ) -> str:
     """The command line that was given, without --check."""
     named = {"--like": like, "--init-from": init_from, "--continue": continued, "--study": study}
     words = [f"{option} {value}" for option, value in named.items() if value is not None]
     given = [] if config is None else [str(config)]
-    return " ".join(["evidence plan sft", *given, *words, *(["--fork"] if fork else [])])
+    return " ".join([f"evidence plan {method}", *given, *words, *(["--fork"] if fork else [])])
+
+
+def emit(app: App, prepared: Prepared, record: Record | None, command: str) -> None:
+    """Answer with a plan that was made, or only checked.
+
+    Args:
+        app: who answers.
+        prepared: the plan.
+        record: its record, None where nothing was recorded.
+        command: the command line that was given, without --check.
+    """
+    body, figures = prepared.body, prepared.figures
+    named = ("rows", "tokens", "datums", "epochs", "reasons", "listed")
+    app.emit(
+        {
+            "plan": record.id if record else None,
+            "settings": body["settings"],
+            "warnings": body["warnings"],
+            **{name: figures[name] for name in named},
+        },
+        [
+            *render.fields([("plan", render.short(record.id) if record else "not recorded")]),
+            "",
+            *lines(body, figures, f"{command} --check --json"),
+        ],
+        next_step=(f"evidence run launch {render.short(record.id)} --wait" if record else command),
+    )
+
+
+def check_same_method(plan: Record, method: str) -> None:
+    """Refuse to take the settings of a plan of another method.
+
+    Raises:
+        UsageError: `SETTING_INVALID`.
+    """
+    from ledger.errors import UsageError
+
+    theirs = plan.body["method"]
+    if theirs != method:
+        short = render.short(plan.id)
+        raise UsageError(
+            "SETTING_INVALID",
+            f"plan {short} is of method {theirs}",
+            field="like",
+            record=plan.id,
+            hint=f"evidence plan {theirs} --like {short}",
+        )
 
 
 def telling(bar: Progress) -> Callable[[int, int], None]:

@@ -19,7 +19,7 @@ def reward() -> None:
 
 
 @reward.command(
-    example="evidence reward audit support\nevidence reward audit my_reward.py --pairs pairs.jsonl"
+    example="evidence reward audit support\nevidence reward audit desk\nevidence reward audit my_reward.py --pairs pairs.jsonl"
 )
 @click.argument("name", metavar="NAME|FILE")
 @click.option(
@@ -31,14 +31,14 @@ def reward() -> None:
 def audit(app: App, name: str, pairs: Path | None) -> None:
     """Put a reward to pairs of a right and a wrong reply, and record how it orders them.
 
-    NAME is `support`; FILE is a Python file of your own that defines reward(scenario, reply), and is run. The audit
-    is recorded either way; the exit status is 1 where a wrong reply earns as much as the right one.
+    NAME is `support` (replies in words), `desk` (one call) or `desk_episode` (a call a line); FILE is a Python file of your
+    own that defines reward(scenario, reply), and is run. The audit is recorded either way; the exit status is 1 where a wrong reply earns as much as the right one.
     """
     from ledger.errors import EvidenceError
-    from runners.prepare.rewards import PAIRS, audit_reward
+    from runners.prepare.rewards import audit_reward
 
     with app.open_ledger() as ledger:
-        done = audit_reward(ledger, name, pairs or PAIRS)
+        done = audit_reward(ledger, name, pairs)
     body, found = done.record.body, done.inversions
     rows = [
         (item.pair.id, item.pair.trap, f"{item.right:.3f}", f"{item.wrong:.3f}")

@@ -26,6 +26,8 @@ WAIT_HELP = (
     "Stay until the run is over, and show how it goes on; Ctrl-C then stops it, and it saves first."
 )
 INTERRUPTED = 130
+RUNNABLE = ("sft", "rl")
+"""The methods of plans that are run here."""
 SUPERVISE = click.option(
     "--supervise", "log", type=click.Path(path_type=Path), hidden=True, help="In the background."
 )
@@ -200,8 +202,11 @@ def check_method(plan: Record) -> None:
             record=plan.id,
             hint="run the script again: each training is a run of its own; see docs/own-script.md",
         )
-    if plan.body["method"] != "sft":
-        raise UsageError("BODY_INVALID", f"this version runs sft plans, not {plan.body['method']}")
+    if plan.body["method"] not in RUNNABLE:
+        known = " and ".join(RUNNABLE)
+        raise UsageError(
+            "BODY_INVALID", f"this version runs {known} plans, not {plan.body['method']}"
+        )
 
 
 def follow_to_end(app: App, run_id: str, remark: str = "") -> None:

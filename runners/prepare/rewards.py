@@ -14,7 +14,7 @@ from runners.prepare.data import put_lines
 from runners.prepare.inputs import read_input
 from verifiers.replay.rewards import SHIPPED, findings_rows, shipped_code
 from verifiers.replay.view import MAX_LINE_DEPTH
-from verifiers.rewards import suite, support
+from verifiers.rewards import suite
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,7 +22,14 @@ if TYPE_CHECKING:
     from ledger.book import Ledger
     from ledger.record import Record
 
-PAIRS = Path(suite.__file__).with_name("support_pairs.jsonl")
+_SUITES = Path(suite.__file__).parent
+PAIRS = _SUITES / "support_pairs.jsonl"
+PAIRS_OF = {
+    "support": PAIRS,
+    "desk": _SUITES / "desk_pairs.jsonl",
+    "desk_episode": _SUITES / "desk_episode_pairs.jsonl",
+}
+"""The pairs that come with each reward of ours."""
 MAX_FILE_BYTES = 1 << 24
 OWN_VERSION = 0
 """The version of a reward that is not ours: its code's digest tells it from another."""
@@ -45,23 +52,25 @@ class _Asked:
     media_type: str
 
 
-def audit_reward(ledger: Ledger, name: str, pairs: Path = PAIRS) -> Audited:
+def audit_reward(ledger: Ledger, name: str, pairs: Path | None = None) -> Audited:
     """Put a reward to pairs and record what it made of them, inversions too.
 
     Args:
         ledger: open for writing with an ingest key.
-        name: `support`, or a Python file that defines `reward(scenario, reply)`. The file is run.
-        pairs: JSON Lines of pairs (`verifiers.rewards.suite`).
+        name: `support`, `desk`, `desk_episode`, or a Python file that defines `reward(scenario, reply)`. The file is run.
+        pairs: JSON Lines of pairs (`verifiers.rewards.suite`); None for those that come with the reward, of one's own the
+            support reward's.
 
     Raises:
         UsageError: `INPUT_MISSING`, no such reward or file; `REWARD_FAILED`, the file cannot be run or its reward raises.
         EvidenceError: `CASE_BROKEN`, a pair is not one; `NOT_A_REAL`, the reward gives no number.
     """
-    asked = _shipped() if name == support.NAME else _own(Path(name))
-    rows = _rows(pairs)
+    asked = _shipped(name) if name in PAIRS_OF else _own(Path(name))
+    source = pairs or PAIRS_OF.get(name, PAIRS)
+    rows = _rows(source)
     read = suite.read_pairs(rows)
     if not read:
-        raise EvidenceError("CASE_BROKEN", f"{pairs.name} holds no pair")
+        raise EvidenceError("CASE_BROKEN", f"{source.name} holds no pair")
     found = suite.inversions(asked.reward, read)
     findings = put_lines(ledger, findings_rows(found)) if found else None
     body = {
@@ -76,9 +85,9 @@ def audit_reward(ledger: Ledger, name: str, pairs: Path = PAIRS) -> Audited:
     return Audited(ledger.append("reward.audited", body, {}), found)
 
 
-def _shipped() -> _Asked:
-    key = (support.NAME, support.VERSION)
-    return _Asked(*key, SHIPPED[key], shipped_code(), JSON)
+def _shipped(name: str) -> _Asked:
+    key = max(key for key in SHIPPED if key[0] == name)
+    return _Asked(*key, SHIPPED[key], shipped_code(name), JSON)
 
 
 def _own(path: Path) -> _Asked:

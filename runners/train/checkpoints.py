@@ -20,6 +20,7 @@ from verifiers.learning.learner_state import (
     LEARNER_FILE,
     OPTIMIZER_FILE,
     RANDOM_FILE,
+    ROLLOUTS_FILE,
     openers,
     weights_file,
 )
@@ -29,7 +30,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-FILES = (CONFIG_FILE, ADAPTER_FILE, OPTIMIZER_FILE, RANDOM_FILE, LEARNER_FILE)
+FILES = (
+    CONFIG_FILE,
+    ADAPTER_FILE,
+    OPTIMIZER_FILE,
+    RANDOM_FILE,
+    LEARNER_FILE,
+    ROLLOUTS_FILE,
+)
 
 
 def write_checkpoint(folder: Path, save: Callable[[Path], None], state: str) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ledger.errors import EvidenceError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
     from runners.child import Event
 
@@ -34,18 +34,22 @@ FIELDS: dict[str, dict[str, type]] = {
 }
 
 
-def check_event(event: Event) -> None:
+def check_event(event: Event, fields: Mapping[str, Mapping[str, type]] = FIELDS) -> None:
     """Refuse an event that is unknown, or lacks a field, or has one of another type.
+
+    Args:
+        event: what the child said.
+        fields: of each event that it may say, by name.
 
     Raises:
         EvidenceError: `CHILD_PROTOCOL`.
     """
     name = str(event["event"])
-    if name not in FIELDS:
-        raise _nonsense(f"the child said {name[:80]!r}, which is unknown")
-    for field, kind in FIELDS[name].items():
+    if name not in fields:
+        raise nonsense(f"the child said {name[:80]!r}, which is unknown")
+    for field, kind in fields[name].items():
         if type(event.get(field)) is not kind:
-            raise _nonsense(f"event {name} has no {field} of type {kind.__name__}")
+            raise nonsense(f"event {name} has no {field} of type {kind.__name__}")
 
 
 def row_counts(event: Event) -> dict[str, int]:
@@ -56,7 +60,7 @@ def row_counts(event: Event) -> dict[str, int]:
     """
     counts = {name: event["rows"].get(name) for name in ROW_COUNTS}
     if not all(type(count) is int and count >= 0 for count in counts.values()):
-        raise _nonsense(f"event start does not count the rows {', '.join(ROW_COUNTS)}")
+        raise nonsense(f"event start does not count the rows {', '.join(ROW_COUNTS)}")
     return counts
 
 
@@ -68,11 +72,11 @@ def rows_read(event: Event, given: Collection[str]) -> list[str]:
     """
     batches: list[Any] = event["micro_batches"]
     if not all(isinstance(batch, list) for batch in batches):
-        raise _nonsense("event batch does not list the rows of each micro-batch")
+        raise nonsense("event batch does not list the rows of each micro-batch")
     rows = [row for batch in batches for row in batch]
     for row in rows:
         if not isinstance(row, str) or row not in given:
-            raise _nonsense(f"the child read a row that it was not given: {str(row)[:80]}")
+            raise nonsense(f"the child read a row that it was not given: {str(row)[:80]}")
     return rows
 
 
@@ -82,11 +86,21 @@ def checkpoint_folder(event: Event, output: Path) -> Path:
     Raises:
         EvidenceError: `CHILD_PROTOCOL`.
     """
+    return folder_within(event, output)
+
+
+def folder_within(event: Event, place: Path) -> Path:
+    """The folder that an event names under `path`, which lies in a place of the child's.
+
+    Raises:
+        EvidenceError: `CHILD_PROTOCOL`.
+    """
     folder = Path(event["path"]).resolve()
-    if not folder.is_relative_to(output.resolve()) or not folder.is_dir():
-        raise _nonsense(f"the checkpoint at {str(folder)[:200]} is no folder in {output.name}")
+    if not folder.is_relative_to(place.resolve()) or not folder.is_dir():
+        raise nonsense(f"the {event['event']} at {str(folder)[:200]} is no folder in {place.name}")
     return folder
 
 
-def _nonsense(message: str) -> EvidenceError:
+def nonsense(message: str) -> EvidenceError:
+    """The refusal of what a child said."""
     return EvidenceError("CHILD_PROTOCOL", message)

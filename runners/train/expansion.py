@@ -1,7 +1,7 @@
 """What the libraries make of a run's settings: every argument of theirs in effect, and the tensors that are trained.
 
 A library's default can change from one version to the next and with it what a run does. So a plan states each argument
-of TRL's `SFTConfig` and PEFT's `LoraConfig` with the value in effect, and the tensors of the model that these make: the
+of TRL's `SFTConfig` or `GRPOConfig` and PEFT's `LoraConfig` with the value in effect, and the tensors of the model that these make: the
 model is built without memory for its numbers, from its configuration alone. The child compares both before it begins.
 Paths and the names of machines and accounts are left out. Loads torch and the training libraries.
 """
@@ -18,16 +18,20 @@ from typing import TYPE_CHECKING, Any
 from ledger.canonical import real
 from ledger.errors import UsageError
 from runners.environment import machine
+from runners.train.config import SftSettings
 from runners.train.precision import accelerator, check_precision, warnings_of
+from runners.train.rl_config import RlSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from runners.train.config import SftSettings
+    from runners.train.learner_settings import LearnerSettings
 
+_PLACES = ("output_dir", "logging_dir", "run_name", "hub_token", "local_rank")
 LEFT_OUT = {
-    "SFTConfig": ("output_dir", "logging_dir", "run_name", "hub_token", "local_rank"),
+    "SFTConfig": _PLACES,
+    "GRPOConfig": _PLACES,
     "LoraConfig": ("base_model_name_or_path", "revision"),
 }
 """Arguments that name a place or an account, or that the plan says elsewhere."""
@@ -48,7 +52,7 @@ class Expansion:
     accelerator: str | None
 
 
-def expand(folder: Path, name: str, settings: SftSettings) -> Expansion:
+def expand(folder: Path, name: str, settings: LearnerSettings) -> Expansion:
     """What the libraries installed here make of settings for a model.
 
     Args:
@@ -59,7 +63,7 @@ def expand(folder: Path, name: str, settings: SftSettings) -> Expansion:
     Raises:
         UsageError: `PRECISION_UNSUPPORTED`; `SETTING_INVALID`, the model has no such module or layer.
     """
-    from runners.train.sft import arguments, trained_model
+    from runners.train.adapted import trained_model
     from runners.train.trained import live_summary
 
     found, has_bf16 = accelerator()
@@ -67,12 +71,24 @@ def expand(folder: Path, name: str, settings: SftSettings) -> Expansion:
     job = {"model": {"path": str(folder), "name": name}, "output": "unused", "accelerator": found}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the libraries warn of one another
-        effective = in_effect(arguments(job, settings), job, settings)
+        effective = in_effect(library_arguments(job, settings), job, settings)
         model = trained_model(_hollow(folder, settings), job, settings)
     return Expansion(effective, live_summary(model), found)
 
 
-def expand_body(body: dict[str, Any], folder: Path, name: str, settings: SftSettings) -> None:
+def library_arguments(job: dict[str, Any], settings: LearnerSettings) -> Any:
+    """The trainer's arguments, an object of the library's."""
+    if isinstance(settings, RlSettings):
+        from runners.train.rl_arguments import arguments as of_groups
+
+        return of_groups(job, settings)
+    from runners.train.sft import arguments
+
+    assert isinstance(settings, SftSettings)  # the two methods that there are
+    return arguments(job, settings)
+
+
+def expand_body(body: dict[str, Any], folder: Path, name: str, settings: LearnerSettings) -> None:
     """Put what the libraries make of the settings into a plan's body.
 
     Raises:
@@ -84,23 +100,23 @@ def expand_body(body: dict[str, Any], folder: Path, name: str, settings: SftSett
     body["warnings"] += warnings_of(settings)
 
 
-def in_effect(given: Any, job: Mapping[str, Any], settings: SftSettings) -> dict[str, Any]:
+def in_effect(given: Any, job: Mapping[str, Any], settings: LearnerSettings) -> dict[str, Any]:
     """Every argument of the libraries' configurations with its value, as a record holds it.
 
     Args:
-        given: the trainer's arguments, an `SFTConfig`.
+        given: the trainer's arguments, an `SFTConfig` or a `GRPOConfig`.
         job: names the model's folder.
         settings: of the run.
     """
-    from runners.train.sft import adapter_config
+    from runners.train.adapted import adapter_config
 
-    values = dict(_arguments("SFTConfig", given))
+    values = dict(_arguments(type(given).__name__, given))
     if settings.tuning == "lora":
         values |= _arguments("LoraConfig", adapter_config(dict(job), settings))
     return values
 
 
-def check_expansion(given: Any, job: Mapping[str, Any], settings: SftSettings) -> None:
+def check_expansion(given: Any, job: Mapping[str, Any], settings: LearnerSettings) -> None:
     """Refuse to begin where the libraries would do something else than the plan says, or the hardware cannot.
 
     Raises:
@@ -142,7 +158,7 @@ def check_trained(model: Any, planned: Mapping[str, Any] | None) -> None:
         )
 
 
-def _hollow(folder: Path, settings: SftSettings) -> Any:
+def _hollow(folder: Path, settings: LearnerSettings) -> Any:
     """The model of a folder's configuration, with shapes and types and no numbers."""
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from ledger.book import Ledger
     from ledger.record import Record
+    from runners.train.learner_settings import LearnerSettings
 
 NAMED = ("split", "model")
 PACKAGES = ("ledger", "verifiers", "runners")
@@ -144,10 +145,7 @@ def prepare_sft(
     """
     split = ledger.get(config.split, "split.declared")
     model = ledger.get(config.model, "model.registered")
-    audit = _newest_audit(ledger, split)
-    acceptance = ledger.referrers(audit.id, "audit", "leakage.accepted")
-    if audit.body["verdict"] != "clean" and not acceptance:
-        raise _not_accepted(audit)
+    refs = audited_refs(ledger, split, model)
     folder = model_folder(shelf, model)
     template = planned_rows.template_of(ledger, model, folder, config.settings, config.template)
     rows = training_rows(ledger, split)
@@ -157,15 +155,34 @@ def prepare_sft(
         )
     figures = planned_rows.counted(folder, rows_of(rows), config.settings, template, tell)
     evaluated = validation_rows(ledger, split, config.settings)
-    refs: dict[str, str | list[str]] = {"split": split.id, "audit": audit.id, "model": model.id}
-    if acceptance:
-        refs["acceptance"] = acceptance[-1].id
-    body = _body(config.settings, split, model, figures)
+    settings = config.settings
+    digest = fresh_digest("sft", settings.effective(), split.id, model.body["tree"])
+    body = plan_body("sft", settings, digest, figures)
+    body["warnings"] += [
+        *planned_rows.warnings_of(figures),
+        *crowded(settings, usable_cores()),
+    ]
     body["reading"], kept = planned_rows.reading(model, template, figures)
     expand_body(body, folder, model.body["name"], config.settings)
     if evaluated:
         body["rows"] = {**body["rows"], ROLE: len(evaluated)}
-    return Prepared(_descended(ledger, body, refs, descent), refs, figures, tuple(kept))
+    return Prepared(descended(ledger, body, refs, descent), refs, figures, tuple(kept))
+
+
+def audited_refs(ledger: Ledger, split: Record, model: Record) -> dict[str, str | list[str]]:
+    """What a plan on a split and a model names: them, the split's newest audit, its acceptance where there is one.
+
+    Raises:
+        UsageError: `REF_MISSING`, the split has no audit; `LEAKAGE_NOT_ACCEPTED`.
+    """
+    audit = _newest_audit(ledger, split)
+    acceptance = ledger.referrers(audit.id, "audit", "leakage.accepted")
+    if audit.body["verdict"] != "clean" and not acceptance:
+        raise _not_accepted(audit)
+    refs: dict[str, str | list[str]] = {"split": split.id, "audit": audit.id, "model": model.id}
+    if acceptance:
+        refs["acceptance"] = acceptance[-1].id
+    return refs
 
 
 def record_plan(ledger: Ledger, prepared: Prepared) -> Record:
@@ -174,7 +191,7 @@ def record_plan(ledger: Ledger, prepared: Prepared) -> Record:
     return ledger.append("plan.prepared", prepared.body, prepared.refs)
 
 
-def _descended(
+def descended(
     ledger: Ledger, body: dict[str, Any], refs: dict[str, str | list[str]], descent: Descent
 ) -> dict[str, Any]:
     """The body, and the refs, of a plan that takes something from elsewhere."""
@@ -294,15 +311,22 @@ def _not_accepted(audit: Record) -> UsageError:
     )
 
 
-def _body(
-    settings: SftSettings, split: Record, model: Record, figures: dict[str, Any]
+def plan_body(
+    method: str, settings: LearnerSettings, digest: str, figures: dict[str, Any]
 ) -> dict[str, Any]:
-    effective = settings.effective()
+    """The body of a plan that starts fresh, as far as settings, figures and this machine give it.
+
+    Args:
+        method: `sft` or `rl`.
+        settings: of the run.
+        digest: of the settings and what they are used on.
+        figures: `rows` and `datums`.
+    """
     here = machine()
     return {
-        "method": "sft",
-        "settings": effective,
-        "settings_digest": fresh_digest("sft", effective, split.id, model.body["tree"]),
+        "method": method,
+        "settings": settings.effective(),
+        "settings_digest": digest,
         "libraries": library_versions(),
         "code": code_digests(),
         "hardware": {
@@ -316,5 +340,5 @@ def _body(
         "budget_datums": figures["datums"],
         "start": "fresh",
         "rows": figures["rows"],
-        "warnings": [*planned_rows.warnings_of(figures), *crowded(settings, usable_cores())],
+        "warnings": [],
     }

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from contextlib import AbstractContextManager
 
-    from runners.train.config import SftSettings
+    from runners.train.learner_settings import LearnerSettings
 
 PROCESSOR_FEATURES = ("avx512_bf16", "amx_bf16")
 """Either multiplies bfloat16 numbers in the processor."""
@@ -26,7 +26,7 @@ SMALL_UPDATES = (
 
 
 def check_precision(
-    settings: SftSettings, features: Collection[str], accelerator_bf16: bool | None
+    settings: LearnerSettings, features: Collection[str], accelerator_bf16: bool | None
 ) -> None:
     """Refuse a precision that the hardware does not have.
 
@@ -52,7 +52,7 @@ def check_precision(
             )
 
 
-def warnings_of(settings: SftSettings) -> list[str]:
+def warnings_of(settings: LearnerSettings) -> list[str]:
     """What a person should know of a run's precision before it starts."""
     return [SMALL_UPDATES] if (settings.tuning, settings.dtype) == ("full", "bfloat16") else []
 
@@ -66,7 +66,7 @@ def accelerator() -> tuple[str | None, bool | None]:
     return str(torch.cuda.get_device_name()), bool(torch.cuda.is_bf16_supported())
 
 
-def computing(settings: SftSettings, device: Any) -> AbstractContextManager[Any]:
+def computing(settings: LearnerSettings, device: Any) -> AbstractContextManager[Any]:
     """The context in which forward passes run.
 
     Args:

@@ -77,12 +77,19 @@ def reexecute(
         tell: called with each step done.
 
     Raises:
-        UsageError: `MODEL_NOT_HERE`; `REEXECUTION_FAILED`, the child did not come to the end.
+        UsageError: `MODEL_NOT_HERE`; `REEXECUTION_FAILED`, the child did not come to the end, or the run is of another
+            method.
         EvidenceError: `BLOB_MISSING`, `BLOB_WRONG`, `HELD_OUT_ROW`: what the run rests on is not there or not what was
             recorded.
     """
     run = ledger.get(str(targets[0].ref("run")))
     plan = ledger.get(str(run.ref("plan")))
+    if plan.body["method"] != "sft":
+        raise UsageError(
+            "REEXECUTION_FAILED",
+            f"this version executes sft updates again, not those of {plan.body['method']}",
+            record=run.id,
+        )
     left = {item.id: item for item in targets}
     exact = all(item.body["exact"] for item in claims(ledger, run)[1:])
     steps, differing = 0, []

@@ -111,7 +111,8 @@ def build(
     from runners.train.evaluation import validation_of
     from runners.train.expansion import check_expansion
     from runners.train.order import share
-    from runners.train.trainer import Collator, LedgerSFTTrainer, Origin
+    from runners.train.recorded import Origin, Recording
+    from runners.train.trainer import Collator, LedgerSFTTrainer
 
     start = Start.of(job)
     given = arguments(job, settings)
@@ -125,15 +126,14 @@ def build(
             "rows": order,
         }
     )
+    exact = start.checkpoint if start.mode == "exact" else None
+    origin = None if exact is None else Origin(Path(exact["path"]), start.step)
     return LedgerSFTTrainer(
-        channel=channel,
+        recording=Recording(
+            channel, settings, int(job["until"]), Path(job["model"]["path"]), origin
+        ),
         rows=encoded.rows,
         settings=settings,
-        until=int(job["until"]),
-        origin=Origin(Path(start.checkpoint["path"]), start.step)
-        if start.checkpoint and start.mode == "exact"
-        else None,
-        base_folder=Path(job["model"]["path"]),
         validation=validation_of(job, settings, tokenizer, collator),
         model=adapted_model(job, settings),
         args=given,
@@ -171,6 +171,7 @@ def adapted_model(job: dict[str, Any], settings: SftSettings) -> Any:
             libraries train other tensors than the plan says.
     """
     from runners.loading import load_model
+    from runners.train.adapted import trained_model
     from runners.train.expansion import check_trained
     from runners.train.trained import load_weights
 
@@ -181,69 +182,6 @@ def adapted_model(job: dict[str, Any], settings: SftSettings) -> Any:
     if start.checkpoint is not None:
         load_weights(model, start.checkpoint)
     return model
-
-
-def trained_model(base: Any, job: dict[str, Any], settings: SftSettings) -> Any:
-    """A base model made ready to be trained: with a fresh adapter, or every weight of it.
-
-    Raises:
-        UsageError: `SETTING_INVALID`, see `adapted_model`.
-    """
-    from peft import get_peft_model
-
-    from ledger.errors import UsageError
-    from runners.train.trained import check_whole
-
-    if settings.tuning == "full":
-        check_whole(base)
-        return base
-    names = {name.rpartition(".")[2] for name, _ in base.named_modules()}
-    for target in settings.lora_targets:
-        if target not in names:
-            raise UsageError(
-                "SETTING_INVALID", f"the model has no module named {target}", field="lora_targets"
-            )
-    model = get_peft_model(base, adapter_config(job, settings))
-    # The adapter's file names the base model; the library would write this machine's path to it.
-    model.peft_config["default"].base_model_name_or_path = job["model"]["name"]
-    model.peft_config["default"].revision = job["model"].get("revision")
-    return model
-
-
-def adapter_config(job: dict[str, Any], settings: SftSettings) -> Any:
-    """The LoRA adapter of the settings."""
-    from peft import LoraConfig
-
-    return LoraConfig(
-        r=settings.lora_rank,
-        lora_alpha=settings.lora_alpha,
-        lora_dropout=settings.lora_dropout,
-        target_modules=list(settings.lora_targets),
-        layers_to_transform=layers(job, settings) if settings.first_layer else None,
-        layers_pattern="layers" if settings.first_layer else None,
-        task_type="CAUSAL_LM",
-    )
-
-
-def layers(job: dict[str, Any], settings: SftSettings) -> list[int]:
-    """The transformer layers that carry an adapter.
-
-    Raises:
-        UsageError: `SETTING_INVALID`, the model has fewer layers than `first_layer`.
-    """
-    from ledger.canonical import loads
-    from ledger.errors import UsageError
-
-    count = int(
-        loads((Path(job["model"]["path"]) / "config.json").read_bytes())["num_hidden_layers"]
-    )
-    if settings.first_layer >= count:
-        raise UsageError(
-            "SETTING_INVALID",
-            f"first_layer is not below the model's {count} layers",
-            field="first_layer",
-        )
-    return list(range(settings.first_layer, count))
 
 
 def arguments(job: dict[str, Any], settings: SftSettings) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ledger.blobs import BINARY, JSON, SAFETENSORS
 from ledger.digests import inventory, tree_digest
@@ -12,6 +12,7 @@ from ledger.errors import EvidenceError
 from runners.prepare.data import put_lines
 from runners.train.binding import check_folder, weights_left
 from runners.train.child_events import (
+    FIELDS,
     ROW_COUNTS,
     check_event,
     checkpoint_folder,
@@ -23,7 +24,7 @@ from verifiers.learning.learner_state import parts_of_folder
 from verifiers.replay.learning import batch_digest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Mapping
 
     from ledger.book import Ledger
     from ledger.record import Record
@@ -54,6 +55,8 @@ class Supervised:
         exact: redone updates are promised to be bit for bit those before.
         not_established: what more the attempt does not show, beside what none of them does.
     """
+
+    fields: ClassVar[Mapping[str, Mapping[str, type]]] = FIELDS
 
     ledger: Ledger
     plan: Record
@@ -97,21 +100,24 @@ class Supervised:
             EvidenceError: `CHILD_PROTOCOL`.
             UsageError: what the rules refuse.
         """
-        check_event(event)
-        handlers = {
-            "start": self._start,
-            "restored": self._restored,
-            "batch": self._batch,
-            "update": self._update,
-            "checkpoint": self._checkpoint,
-        }
-        record = handlers[event["event"]](event)
-        return {"id": record.id} if record is not None else {}
+        check_event(event, self.fields)
+        return self.handlers()[event["event"]](event)
 
-    def _start(self, event: Event) -> None:
+    def handlers(self) -> dict[str, Callable[[Event], Reply]]:
+        """What answers each event."""
+        return {
+            "start": self._start,
+            "restored": lambda event: _named(self._restored(event)),
+            "batch": lambda event: _named(self.build(event)),
+            "update": lambda event: _named(self._update(event)),
+            "checkpoint": lambda event: _named(self._checkpoint(event)),
+        }
+
+    def _start(self, event: Event) -> Reply:
         check_child(self.plan, event.get("processes", 1))
         self.rows = row_counts(event)
         self.tell("start", event)
+        return {}
 
     def _restored(self, event: Event) -> Record:
         if self.origin is None or self.restored:
@@ -128,9 +134,23 @@ class Supervised:
             {"run": self.run.id, "checkpoint": self.origin.id},
         )
 
-    def _batch(self, event: Event) -> Record:
+    def check_restored(self, event: Event) -> None:
+        """Refuse what comes before the state to go on from was put back.
+
+        Raises:
+            EvidenceError: `CHILD_PROTOCOL`.
+        """
         if self.origin is not None and not self.restored:
-            raise EvidenceError("CHILD_PROTOCOL", "a batch came before the state was restored")
+            name = event["event"]
+            raise EvidenceError("CHILD_PROTOCOL", f"a {name} came before the state was restored")
+
+    def build(self, event: Event) -> Record:
+        """Record what the next step is about to read.
+
+        Raises:
+            EvidenceError: `CHILD_PROTOCOL`.
+        """
+        self.check_restored(event)
         rows = rows_read(event, self.given)
         inline = len(rows) <= MAX_ROWS_IN_RECORD
         blob = None if inline else put_lines(self.ledger, ({"row": row} for row in rows))
@@ -252,3 +272,7 @@ class Supervised:
             },
             refs,
         )
+
+
+def _named(record: Record) -> Reply:
+    return {"id": record.id}

@@ -1,4 +1,4 @@
-"""The supervisor of a supervised run: it claims the plan, starts the child and writes every record.
+"""The supervisor of a run, whatever its method: it claims the plan, starts the child and writes every record.
 
 The child holds no key and waits for each answer, so an optimizer step whose record cannot be written does not
 happen. Whatever ends the run, `run.ended` says with which counters, and what that does not establish. Launching and
@@ -17,15 +17,13 @@ from runners.environment import machine
 from runners.interrupts import first_is_a_wish
 from runners.prepare.shelf import model_folder
 from runners.train.attempt import Attempt, Material
-from runners.train.config import SftSettings
 from runners.train.logs import child_log
-from runners.train.planned_rows import template_job
-from runners.train.plans import check_fresh, training_rows, write_rows
+from runners.train.methods import method_of
+from runners.train.plans import check_fresh, write_rows
 from runners.train.precision import accelerator
 from runners.train.processes import start_token, this_process
 from runners.train.recovery import recover
-from runners.train.supervised import NOT_ESTABLISHED, Supervised
-from runners.train.validation import validation_rows
+from runners.train.supervised import NOT_ESTABLISHED
 from runners.train.world_size import check_surroundings, processes_of
 
 if TYPE_CHECKING:
@@ -34,6 +32,7 @@ if TYPE_CHECKING:
 
     from ledger.book import Ledger
     from ledger.record import Record
+    from runners.train.supervised import Supervised
 
     Tell = Callable[[str, dict[str, Any]], None]
 
@@ -155,9 +154,8 @@ def _material(ledger: Ledger, plan: Record, shelf: Path, origin: Record | None) 
     split = ledger.get(str(plan.ref("split")))
     model = ledger.get(str(plan.ref("model")))
     folder = model_folder(shelf, model)
-    settings = SftSettings.from_values(plan.body["settings"])
-    evaluated = validation_rows(ledger, split, settings)
-    return Material(plan, model, folder, training_rows(ledger, split), evaluated, origin)
+    rows, evaluated = method_of(plan).rows(ledger, plan, split)
+    return Material(plan, model, folder, rows, evaluated, origin)
 
 
 def _first_step(material: Material) -> int:
@@ -172,15 +170,19 @@ def _first_step(material: Material) -> int:
 def _attempt(attempt: Attempt) -> RunResult:
     """Everything after the claim, whether it launched or resumed the run."""
     material, place = attempt.material, attempt.place
-    supervised = Supervised(
-        attempt.ledger,
-        material.plan,
-        attempt.run,
-        material.origin,
-        frozenset(row.digest for row in material.rows),
-        place / "output",
-        attempt.tell,
-        promised(material.plan),
+    method = method_of(material.plan)
+    supervised = method.supervised(
+        attempt,
+        {
+            "ledger": attempt.ledger,
+            "plan": material.plan,
+            "run": attempt.run,
+            "origin": material.origin,
+            "given": frozenset(row.digest for row in material.rows),
+            "output": place / "output",
+            "tell": attempt.tell,
+            "exact": promised(material.plan),
+        },
     )
     log = child_log(attempt.work)
     try:
@@ -190,10 +192,10 @@ def _attempt(attempt: Attempt) -> RunResult:
         write_rows(place / "rows.jsonl", material.rows)
         if material.validation:
             write_rows(place / "validation.jsonl", material.validation)
-        job = _job(attempt.ledger, material, place, supervised)
+        job = _job(attempt, supervised) | method.job(attempt)
         threads = material.plan.body["settings"]["threads"]
         ended = run_child(
-            CHILD,
+            method.child or CHILD,
             job,
             supervised.answer,
             log,
@@ -214,13 +216,13 @@ def _attempt(attempt: Attempt) -> RunResult:
     return RunResult(attempt.run, end, supervised.checkpoint, log)
 
 
-def _job(ledger: Ledger, material: Material, place: Path, supervised: Supervised) -> dict[str, Any]:
-    """The child's job: model, rows, settings, where to begin and where to end."""
+def _job(attempt: Attempt, supervised: Supervised) -> dict[str, Any]:
+    """What the child's job has whatever the method: model, rows, settings, where to begin and where to end."""
+    ledger, material, place = attempt.ledger, attempt.material, attempt.place
     model, plan = material.model, material.plan
     return {
         **planned_job(plan, model, material.folder),
         "rows": str(place / "rows.jsonl"),
-        **template_job(ledger, plan, place),
         "validation": str(place / "validation.jsonl") if material.validation else None,
         "output": str(supervised.output),
         "until": supervised.budget,

@@ -18,6 +18,7 @@ from safetensors.torch import load_file, save_file
 from ledger.errors import EvidenceError, UsageError
 from runners.loading import DTYPE_NAMES, put_weights, tensors_digest
 from runners.prepare.models import TEMPLATE_FILE, TOKENIZER_FILES, check_unchanged
+from runners.train.learner import ADAPTER
 from verifiers.learning.learner_state import ADAPTER_FILE, MODEL_FILE
 from verifiers.learning.weights import summary_of
 
@@ -124,7 +125,8 @@ def save_trained(model: Any, base: Path, folder: Path) -> None:
         folder: where to write; it exists.
     """
     if has_adapter(model):
-        model.save_pretrained(folder, save_embedding_layers=False)
+        # Another adapter on the model, such as a frozen reference, is not trained.
+        model.save_pretrained(folder, save_embedding_layers=False, selected_adapters=[ADAPTER])
         return
     tensors = {name: value.cpu().contiguous() for name, value in trained_tensors(model).items()}
     save_file(tensors, folder / MODEL_FILE, metadata={"format": "pt"})

@@ -1,67 +1,34 @@
 """TRL's supervised trainer, made to say what it does and to wait for the answer (loads torch).
 
-Order of one optimizer step, each arrow an event that the supervisor must acknowledge before the next line runs:
-
-    next micro-batches chosen       -> `batch`       which rows, how many tokens the loss will count
-    forward and backward passes
-    gradient checked, optimizer step -> `update`     loss, gradient norm, rate, state before and after
-    (at a save point) files written  -> `checkpoint` folder, step, state
-
-A run that goes on from a checkpoint first says `restored`: what it loaded, by digests of the live state. The library's
-own way of resuming is not used: it goes on without a word where optimizer, schedule or random state is missing.
+What it says and when: `runners.train.recorded`.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from functools import partial
-from pathlib import Path
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.utils.data import DataLoader
-from transformers import TrainerCallback
 from trl.trainer.sft_trainer import SFTTrainer
 
-from ledger.canonical import real
 from ledger.errors import UsageError
-from runners.train.checkpoints import write_checkpoint
-from runners.train.learner import (
-    Learner,
-    check_complete,
-    check_restored,
-    counters_of,
-    restore,
-    restore_random,
-    state_files,
-)
 from runners.train.loss import STEP, LabelledLoss, labelled_loss
 from runners.train.order import sampler_position
 from runners.train.precision import computing
-from runners.train.shared_channel import ranks_of
+from runners.train.recorded import RecordedTrainer, Recording
 from runners.train.tokens import IGNORED
-from runners.train.trained import core, live_state, save_trained
+from runners.train.trained import core
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from transformers import TrainerControl, TrainerState, TrainingArguments
-
-    from runners.protocol import Channel
     from runners.train.config import SftSettings
     from runners.train.evaluation import Validation
     from runners.train.tokens import EncodedRow
 
 Batch = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Origin:
-    """The checkpoint that a run goes on from: its folder and its step."""
-
-    folder: Path
-    step: int
 
 
 class Collator:
@@ -91,54 +58,34 @@ class Collator:
         )
 
 
-class LedgerSFTTrainer(SFTTrainer):
+class LedgerSFTTrainer(RecordedTrainer, SFTTrainer):
     """An `SFTTrainer` that announces batches, acknowledges updates and publishes checkpoints.
 
     It wants a dataset of tokens in the order they are to be read (`runners.train.order`) and `Collator`.
 
     Args:
-        channel: where events go.
+        recording: where events go and where the run begins; an origin's weights are in the model already.
         rows: the encoded rows that the dataset's `rows` column counts.
         settings: of the run.
-        until: the step after which to stop, the last of the settings' schedule or an earlier one.
-        base_folder: the base model's folder.
         validation: the rows to evaluate on while training, None where there are none.
-        origin: the checkpoint to go on from exactly; its adapter is in the model already.
         options: what `SFTTrainer` takes.
-
-    Raises:
-        EvidenceError: `STATE_INCOMPLETE` or `STATE_MALFORMED`, the origin's state is not whole.
     """
 
     def __init__(
         self,
         *,
-        channel: Channel,
+        recording: Recording,
         rows: Sequence[EncodedRow],
         settings: SftSettings,
-        until: int,
-        base_folder: Path,
         validation: Validation | None = None,
-        origin: Origin | None = None,
         **options: Any,
     ) -> None:
-        if origin is not None:
-            check_complete(origin.folder, origin.step, settings.processes)
         super().__init__(**options)
-        self.adapted: Any = self.model
-        self.channel = channel
-        self.ranks = ranks_of(channel)
+        self.begin(recording)
         self.rows = rows
         self.settings = settings
-        self.until = until
-        self.base_folder = base_folder
         self.validation = validation
-        self.origin = origin
-        self.step_loss = 0.0
-        self.step_norm = math.nan
         self.step_parts: list[LabelledLoss] = []
-        self.state_digest = live_state(self.adapted)
-        self.add_callback(_Acknowledge(self))
 
     def get_batch_samples(
         self, epoch_iterator: Iterator[Batch], num_batches: int, device: torch.device
@@ -146,7 +93,7 @@ class LedgerSFTTrainer(SFTTrainer):
         """Choose the micro-batches of one step, and have them recorded before anything is computed on them."""
         batches, items = super().get_batch_samples(epoch_iterator, num_batches, device)
         if self.origin is not None and self.origin.step == self.state.global_step:
-            self._restored(self.origin)
+            self.restored(self.origin)
         chosen = [
             [self.rows[position] for position in batch.pop("rows").tolist()] for batch in batches
         ]
@@ -215,107 +162,16 @@ class LedgerSFTTrainer(SFTTrainer):
             raise UsageError("BAD_GRADIENT", f"step {step} has a gradient norm of {self.step_norm}")
         return norm
 
-    def _init_training_state(self, *arguments: Any) -> tuple[int, int]:
-        """The trainer's own counters, those of the checkpoint where the run goes on from one."""
-        started: tuple[int, int] = super()._init_training_state(*arguments)
-        if self.origin is not None:
-            counters = counters_of(self.origin.folder)
-            self.state.global_step = self.origin.step
-            self.state.total_flos = counters["floating_point_operations"]
-            self._total_train_tokens = counters["tokens"]
-        return started
-
-    def _prepare_for_training(self, *arguments: Any) -> Any:
-        """The library's optimizer and schedule, filled from the checkpoint where the run goes on from one."""
-        prepared = super()._prepare_for_training(*arguments)  # type: ignore[no-untyped-call]  # the same
-        if self.origin is not None:
-            restore(self._learner(), self.origin.folder)
-        return prepared
-
-    def _restored(self, origin: Origin) -> None:
-        """Put the random generators back, the last thing before the first step, and say what was loaded.
-
-        Raises:
-            EvidenceError: `STATE_DIFFERS`, the live state is not the checkpoint's.
-        """
-        restore_random(origin.folder, self.ranks.rank)
-        digests = check_restored(origin.folder, self._state_files())
-        self.channel.ask(
-            "restored", step=origin.step, state=self.state_digest, mode="exact", digests=digests
-        )
-
-    def _learner(self) -> Learner:
-        scaler = self.accelerator.scaler
-        return Learner(self.adapted, self.optimizer, self.lr_scheduler, scaler)
-
-    def _state_files(self) -> dict[str, bytes]:
-        step = self.state.global_step
-        counters = {
-            "updates": step,
-            "tokens": int(self._total_train_tokens),
-            "floating_point_operations": int(self.state.total_flos),
-        }
-        sampler = sampler_position(step, len(self.rows), self.settings)
-        return state_files(self._learner(), sampler, counters, self.ranks)
-
-    def _save_checkpoint(self, model: Any, trial: Any) -> None:
-        """Write the trained tensors and the learner's state, and nothing that would have to be unpickled."""
-        del model, trial
-        self.store_flos()
-        step = self.state.global_step
-        folder = Path(str(self.args.output_dir)) / f"checkpoint-{step:06d}"
-        files = self._state_files()
-        if self.ranks.first:
-            write_checkpoint(folder, partial(self._save_files, files), self.state_digest)
-        self.channel.ask("checkpoint", step=step, path=str(folder), state=self.state_digest)
-
-    def _save_files(self, files: Mapping[str, bytes], folder: Path) -> None:
-        save_trained(self.adapted, self.base_folder, folder)
-        for name, data in files.items():
-            (folder / name).write_bytes(data)
-
-
-class _Acknowledge(TrainerCallback):
-    """Around the optimizer's step: what it did, and whether to save or stop after it."""
-
-    def __init__(self, trainer: LedgerSFTTrainer) -> None:
-        self._trainer = trainer
-
-    def on_optimizer_step(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        """The weights have changed and nothing else has: the rate is the one just used.
-
-        An evaluation comes before the acknowledgement, so that the record of the step holds its figures.
-        """
-        del args, control
-        trainer = self._trainer
+    def step_figures(self) -> dict[str, Any]:
+        """Counts of the step, and the validation loss where it is due."""
         evaluated: dict[str, Any] = {}
-        if trainer.validation is not None and trainer.validation.due(state.global_step + 1):
-            evaluated = trainer.validation.figures(trainer.adapted)
-        before, trainer.state_digest = trainer.state_digest, live_state(trainer.adapted)
-        trainer.channel.ask(
-            "update",
-            step=state.global_step + 1,
-            loss=real(trainer.step_loss),
-            gradient_norm=real(trainer.step_norm),
-            learning_rate=real(kwargs["optimizer"].param_groups[0]["lr"]),
-            before=before,
-            after=trainer.state_digest,
-            figures={**figures(trainer.step_parts), **evaluated},
-        )
+        if self.validation is not None and self.validation.due(self.state.global_step + 1):
+            evaluated = self.validation.figures(self.adapted)
+        return {**figures(self.step_parts), **evaluated}
 
-    def on_step_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> TrainerControl:
-        """Save at the planned steps, after the last, and where the run is told to stop."""
-        del args, kwargs
-        settings = self._trainer.settings
-        last = state.global_step >= self._trainer.until or self._trainer.channel.stop
-        planned = settings.save_steps > 0 and state.global_step % settings.save_steps == 0
-        control.should_save = last or planned
-        control.should_training_stop = last
-        return control
+    def sampler_position(self) -> dict[str, Any]:
+        """Where the plan's order stands."""
+        return dict(sampler_position(self.state.global_step, len(self.rows), self.settings))
 
 
 def batch_fields(chosen: Sequence[Sequence[EncodedRow]]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ledger.record import Record
-    from runners.train.config import SftSettings
+    from runners.train.learner_settings import LearnerSettings
 
 VARIABLE = "WORLD_SIZE"
 """What launchers of several processes set; the supervisor starts them itself and is none of them."""
@@ -59,7 +59,7 @@ def check_child(plan: Record, said: object) -> None:
         )
 
 
-def check_size(settings: SftSettings, size: int) -> None:
+def check_size(settings: LearnerSettings, size: int) -> None:
     """Refuse, within the child, settings for another number of processes than there are.
 
     Raises:
@@ -75,7 +75,7 @@ def check_size(settings: SftSettings, size: int) -> None:
         )
 
 
-def crowded(settings: SftSettings, cores: int) -> list[str]:
+def crowded(settings: LearnerSettings, cores: int) -> list[str]:
     """A plan's warning where its processes have more threads than there are cores, which then wait for one another."""
     threads = settings.processes * settings.threads
     if settings.processes == 1 or threads <= cores:

@@ -7,6 +7,7 @@ import pytest
 from ledger.book import Ledger
 from ledger.ed25519 import PrivateKey
 from runners.prepare.data import put_lines
+from runners.prepare.rewards import PAIRS_OF
 from verifiers.rewards.suite import Pair
 
 WRONG_SIGN = """
@@ -24,6 +25,31 @@ def test_our_reward_passes_its_audit_and_the_audit_is_derived_again(made):
     verified = made.json("verify", "--level", "blobs").result
     assert verified["verdict"] == "verified"
     assert verified["replayed"]["reward.audited"] == 1
+
+
+@pytest.mark.parametrize("name", ["desk", "desk_episode"])
+def test_the_desk_rewards_pass_their_audits(made, name):
+    """Each has pairs of its own, orders every one rightly, and a verifier gets the same from the recorded pairs."""
+    result = made.json("reward", "audit", name).result
+    assert (result["name"], result["reward_version"], result["inversions"]) == (name, 1, 0)
+    assert result["pairs"] > 50
+    report = made.json("verify", "--level", "blobs").result
+    assert (report["verdict"], report["replayed"]["reward.audited"]) == ("verified", 1)
+
+
+DESK_WRONG_SIGN = """
+from verifiers.rewards.episodes import REWARDS, spoken
+def reward(case, reply):
+    return 1 - spoken(REWARDS["desk", 1], case, [reply])
+"""
+
+
+def test_a_desk_reward_with_the_wrong_sign_fails_its_audit(made, tmp_path):
+    """A reward of one's own for desk cases is put to the desk's pairs by name, and turned round it inverts all."""
+    (tmp_path / "turned.py").write_text(DESK_WRONG_SIGN, encoding="utf-8")
+    called = made.json("reward", "audit", tmp_path / "turned.py", "--pairs", PAIRS_OF["desk"])
+    assert called.error["code"] == "REWARD_INVERTED"
+    assert called.result["inversions"] == called.result["pairs"] > 50
 
 
 def test_a_reward_with_the_wrong_sign_fails_its_audit(made, tmp_path):

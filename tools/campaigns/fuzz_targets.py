@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from campaigns import fuzz_learning, fuzz_ledger
+from campaigns import fuzz_learning, fuzz_ledger, fuzz_rollouts
 from campaigns.fuzz_oracle import Check
 
 
@@ -24,5 +24,7 @@ class Target:
 
 
 TARGETS: dict[str, Target] = {
-    name: Target(*parts) for name, parts in {**fuzz_ledger.TARGETS, **fuzz_learning.TARGETS}.items()
+    name: Target(*parts)
+    for module in (fuzz_ledger, fuzz_learning, fuzz_rollouts)
+    for name, parts in module.TARGETS.items()
 }

@@ -19,6 +19,11 @@ CAMPAIGNS = {
             "1,000 planted leaks are found, at least 95 in 100, with at most 1 false alarm in 100",
         ),
         Campaign(
+            "groups",
+            "campaigns.groups",
+            "rollout groups with one fault are refused by its code, and good ones are accepted",
+        ),
+        Campaign(
             "tamper-memory",
             "campaigns.tamper_memory",
             "changed entries and record sequences are refused, the first bad record named",

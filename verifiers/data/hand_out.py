@@ -20,6 +20,7 @@ KINDS_OF_METHOD = {
     "dpo": ("preference",),
     "reward": ("preference",),
     "kto": ("feedback",),
+    "rl": ("desk", "scenario"),
 }
 """What kinds of rows the batches of a run may read, by the method of its plan."""
 SUPERVISED_KIND = "chat"

@@ -31,6 +31,8 @@ CONFIG_FILE = "adapter_config.json"
 OPTIMIZER_FILE = "optimizer.safetensors"
 RANDOM_FILE = "random.safetensors"
 LEARNER_FILE = "learner.json"
+ROLLOUTS_FILE = "rollouts.safetensors"
+"""Completions that updates to come still read, where a run is one of groups."""
 FORMAT = 1
 PARTS = ("weights", "optimizer", "scheduler", "random", "sampler")
 MOMENTS = ("exp_avg", "exp_avg_sq")

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from verifiers.replay import data, draws, judgement, learning, plans, promotion, rewards, studies
+from verifiers.replay import (
+    data,
+    draws,
+    judgement,
+    learning,
+    plans,
+    promotion,
+    rewards,
+    rollouts,
+    studies,
+)
 from verifiers.replay.view import Replay, View
 
 REPLAYS: dict[str, Replay] = {
     **data.REPLAYS,
     **rewards.REPLAYS,
     **learning.REPLAYS,
+    **rollouts.REPLAYS,
     **plans.REPLAYS,
     **judgement.REPLAYS,
     **promotion.REPLAYS,

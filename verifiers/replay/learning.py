@@ -26,6 +26,7 @@ from verifiers.learning.learner_state import (
 from verifiers.learning.tensors import file_state_digest
 from verifiers.learning.weights import Inventory, check_lines, checked_weights, near
 from verifiers.replay.data import rows_of_split
+from verifiers.replay.rollouts import batch_of_groups
 from verifiers.replay.view import Replay, View, expect
 
 Opener = Callable[[], BinaryIO]
@@ -50,7 +51,7 @@ def batch(record: Record, view: View) -> str | None:
     """
     split_id = record.ref("split")
     if split_id is None:
-        return "what a batch of rollout groups reads"
+        return batch_of_groups(record, view)
     body = record.body
     rows = body["rows"]
     if body.get("rows_blob") is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,8 @@ TOOLS: dict[str, tuple[str, ...]] = {
     "refuse": ("reason",),
     "transfer": (),
 }
+EPISODE_TOOLS: dict[str, tuple[str, ...]] = {**TOOLS, "lookup": ("order",), "finish": ()}
+"""In a conversation of several turns there is also what looks a record up, and what ends the case."""
 
 MAX_TEXT_CHARS = 2000
 MAX_ARGUMENT_CHARS = 200
@@ -65,11 +68,16 @@ def call(tool: str, **arguments: str) -> Call:
     Raises:
         KeyError: no such tool, or an argument is missing (a programming error).
     """
-    return Call(tool, tuple((name, arguments[name]) for name in TOOLS[tool]))
+    return Call(tool, tuple((name, arguments[name]) for name in EPISODE_TOOLS[tool]))
 
 
-def parse_call(text: str) -> Call | NoCall:
-    """The one call that a model's text is, or why it is none."""
+def parse_call(text: str, tools: Mapping[str, tuple[str, ...]] = TOOLS) -> Call | NoCall:
+    """The one call that a model's text is, or why it is none.
+
+    Args:
+        text: everything that the model wrote in its turn.
+        tools: those that it has, each with its arguments.
+    """
     if len(text) > MAX_TEXT_CHARS:
         return NoCall("too_long")
     text = text.strip()
@@ -82,7 +90,7 @@ def parse_call(text: str) -> Call | NoCall:
         return NoCall("not_json")
     if not isinstance(value, dict):
         return NoCall("not_an_object")
-    return _call_of(value.pop("tool", None), value)
+    return _call_of(value.pop("tool", None), value, tools)
 
 
 def read_call(value: Any) -> Call:
@@ -93,16 +101,16 @@ def read_call(value: Any) -> Call:
     """
     if not isinstance(value, dict) or set(value) != {"tool", "arguments"}:
         raise EvidenceError("CASE_BROKEN", "a call has exactly the fields arguments and tool")
-    found = _call_of(value["tool"], value["arguments"])
+    found = _call_of(value["tool"], value["arguments"], TOOLS)
     if isinstance(found, NoCall):
         raise EvidenceError("CASE_BROKEN", f"not a call of one of the desk's tools: {found.reason}")
     return found
 
 
-def _call_of(tool: Any, arguments: Any) -> Call | NoCall:
-    if not isinstance(tool, str) or tool not in TOOLS:
+def _call_of(tool: Any, arguments: Any, tools: Mapping[str, tuple[str, ...]]) -> Call | NoCall:
+    if not isinstance(tool, str) or tool not in tools:
         return NoCall("unknown_tool")
-    if not isinstance(arguments, dict) or set(arguments) != set(TOOLS[tool]):
+    if not isinstance(arguments, dict) or set(arguments) != set(tools[tool]):
         return NoCall("wrong_arguments")
     values = arguments.values()
     if not all(isinstance(value, str) and 0 < len(value) <= MAX_ARGUMENT_CHARS for value in values):

@@ -7,6 +7,7 @@ new order, and the one it was asked about stays as it was.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from datetime import date
 from typing import Any, TypeVar
 
 from ledger.errors import EvidenceError
@@ -47,11 +48,31 @@ class Method:
 
 
 @dataclass(frozen=True)
+class Terms:
+    """What a shop that keeps dates knows beside the order's status.
+
+    Days are ISO dates. `window_days` after `delivered_on` an item may still go back, that day included. `refunded` names
+    items whose price was paid back before; `disputed` says that the payment is under dispute.
+    """
+
+    delivered_on: str
+    today: str
+    window_days: int
+    refunded: tuple[str, ...] = ()
+    disputed: bool = False
+
+    @property
+    def elapsed_days(self) -> int:
+        """Days since the delivery."""
+        return (date.fromisoformat(self.today) - date.fromisoformat(self.delivered_on)).days
+
+
+@dataclass(frozen=True)
 class Order:
     """One order's facts and what was done to it.
 
     `caller_id` is who asks, `owner_id` whose order it is. `note` holds what the last action left behind
-    (the cancellation's reason, the items to come back and where the refund goes).
+    (the cancellation's reason, the items to come back and where the refund goes). `terms` is None in a shop without dates.
     """
 
     order_id: str
@@ -65,6 +86,7 @@ class Order:
     offers: tuple[Offer, ...]
     methods: tuple[Method, ...]
     note: tuple[str, ...] = ()
+    terms: Terms | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The order as a JSON object: what `read_order` reads back to an equal order."""
@@ -73,6 +95,10 @@ class Order:
             value[name] = list(value[name])
         for item in value["items"]:
             item["options"] = list(item["options"])
+        if self.terms is None:
+            del value["terms"]
+        else:
+            value["terms"]["refunded"] = list(self.terms.refunded)
         return value
 
     def method(self, name: str) -> Method | None:
@@ -96,7 +122,10 @@ def read_order(value: Any) -> Order:
     Raises:
         EvidenceError: `CASE_BROKEN`, a field is missing, unknown or of another type.
     """
-    fields = _object(value, Order, "order")
+    dated = isinstance(value, dict) and "terms" in value
+    fields = _object(
+        value if dated or not isinstance(value, dict) else {**value, "terms": None}, Order, "order"
+    )
     status = _field(fields, "status", str)
     if status.split(" (")[0] not in (*STATUSES, "return requested", "exchange requested"):
         raise EvidenceError("CASE_BROKEN", f"order status {status[:40]!r} is none of the shop's")
@@ -112,7 +141,28 @@ def read_order(value: Any) -> Order:
         offers=tuple(_offer(offer) for offer in _field(fields, "offers", list)),
         methods=tuple(_method(method) for method in _field(fields, "methods", list)),
         note=_texts(fields, "note"),
+        terms=_terms(fields["terms"]) if dated else None,
     )
+
+
+def _terms(value: Any) -> Terms:
+    fields = _object(value, Terms, "terms")
+    terms = Terms(
+        delivered_on=_field(fields, "delivered_on", str),
+        today=_field(fields, "today", str),
+        window_days=_field(fields, "window_days", int),
+        refunded=_texts(fields, "refunded"),
+        disputed=_field(fields, "disputed", bool),
+    )
+    try:
+        ordered = terms.elapsed_days >= 0
+    except ValueError:
+        ordered = False
+    if not ordered:
+        raise EvidenceError(
+            "CASE_BROKEN", "the terms have no two days in their order", field="terms"
+        )
+    return terms
 
 
 def _item(value: Any) -> Item:

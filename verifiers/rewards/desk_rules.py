@@ -4,6 +4,9 @@ From the retail policy: an order is cancelled or modified only while pending, re
 once delivered; nobody acts on another customer's order; a cancellation has one of two reasons; a new
 payment method differs from the first; a gift card has to cover what it pays; a new item is an available
 variant of the same product; a refund goes back to the first method or to a gift card on file.
+
+A shop that keeps dates (`Order.terms`) has three rules more: nothing is done while the payment is disputed; an item goes back
+or is exchanged within so many days of its delivery, the last included; an item that was paid back does not go back.
 """
 
 from __future__ import annotations
@@ -40,7 +43,11 @@ REFUSALS: dict[str, str] = {
     "unavailable": "no available variant of the item has that option",
     "low_balance": "the gift card does not cover the amount",
     "refund_elsewhere": "a refund goes to the first payment method or to a gift card",
+    "open_dispute": "the payment is under dispute",
+    "window_closed": "the days in which an item may go back are over",
+    "already_refunded": "the item was paid back before",
 }
+DATED = ("return", "exchange")
 
 
 def objection(order: Order, wanted: Call) -> str | None:
@@ -51,6 +58,9 @@ def objection(order: Order, wanted: Call) -> str | None:
         return "not_owner"
     if order.status != STATUS_NEEDED[wanted.tool]:
         return "wrong_status"
+    dated = _dated(order, wanted)
+    if dated is not None:
+        return dated
     return _SPECIFIC[wanted.tool](order, wanted)
 
 
@@ -73,6 +83,20 @@ def price_difference_cents(order: Order, wanted: Call) -> int:
     """What a change of item costs, in cents; negative where the customer gets money back, 0 if unknown."""
     item, offer = order.item(wanted["item"]), order.offer(wanted["item"], wanted["new"])
     return 0 if item is None or offer is None else offer.price_cents - item.price_cents
+
+
+def _dated(order: Order, wanted: Call) -> str | None:
+    """What the dates, earlier refunds and disputes of an order forbid."""
+    terms = order.terms
+    if terms is None:
+        return None
+    if terms.disputed:
+        return "open_dispute"
+    if wanted.tool in DATED and terms.elapsed_days > terms.window_days:
+        return "window_closed"
+    if wanted.tool in DATED and wanted["item"] in terms.refunded:
+        return "already_refunded"
+    return None
 
 
 def _cancel(_order: Order, wanted: Call) -> str | None:

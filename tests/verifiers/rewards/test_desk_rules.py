@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import date, timedelta
+
 import pytest
 from desk_world import CANCEL, GIVE_BACK, ORDER, SWAP, order, refusal
 
+from ledger.errors import EvidenceError
 from verifiers.rewards.desk_calls import call
+from verifiers.rewards.desk_records import Terms, read_order
 from verifiers.rewards.desk_rules import (
     REFUSALS,
     STATUS_NEEDED,
@@ -19,7 +23,17 @@ MOVE = call("modify_address", address="9 Oak Street, Austin 78701")
 BY_GIFT_CARD = call("exchange", item="Desk Lamp", new="color black", pay_with="gift card")
 CHEAPER = call("exchange", item="Pet Bed", new="size large", pay_with="gift card")
 
+
+def dated(tool_days: int = 0, **terms):
+    """A delivered order of a shop that keeps dates, so many days past the window's last day."""
+    today = (date(2026, 3, 31) + timedelta(days=tool_days)).isoformat()
+    return order(status="delivered", terms=Terms("2026-03-01", today, 30, **terms))
+
+
 ALLOWED = [
+    ("the last day of the window", dated(), GIVE_BACK),
+    ("well inside the window", dated(-20), SWAP),
+    ("another item was paid back", dated(refunded=("Desk Lamp",)), GIVE_BACK),
     ("cancel a pending order", ORDER, CANCEL),
     ("cancel what was ordered by mistake", ORDER, call("cancel", reason="ordered by mistake")),
     ("another address while pending", ORDER, MOVE),
@@ -44,6 +58,11 @@ ALLOWED = [
 ]
 
 FORBIDDEN = [
+    ("the day after the window", dated(1), GIVE_BACK, "window_closed"),
+    ("an exchange after the window", dated(1), SWAP, "window_closed"),
+    ("an item that was paid back", dated(refunded=("Pet Bed",)), GIVE_BACK, "already_refunded"),
+    ("a payment under dispute", dated(disputed=True), GIVE_BACK, "open_dispute"),
+    ("under dispute and too late", dated(9, disputed=True), GIVE_BACK, "open_dispute"),
     ("somebody else's order", order(caller_id="bob_2"), CANCEL, "not_owner"),
     ("somebody else's order is refused before its status", order(caller_id="bob_2", status="delivered"), CANCEL, "not_owner"),
     ("cancel a delivered order", DELIVERED, CANCEL, "wrong_status"),
@@ -127,3 +146,38 @@ def test_modifying_an_item_changes_item_and_total():
         ORDER.items[1],
     )
     assert (done.total_cents, done.status) == (6500, "pending (items modified)")
+
+
+def test_terms_are_read_back_as_they_were():
+    """A dated order's JSON gives an equal order, and an undated one says nothing of terms."""
+    record = dated(-3, refunded=("Pet Bed",), disputed=True)
+    assert read_order(record.as_json()) == record
+    assert "terms" not in ORDER.as_json()
+    assert read_order(ORDER.as_json()) == ORDER
+
+
+@pytest.mark.parametrize(
+    "terms",
+    [
+        {"today": "2026-02-30"},
+        {"today": "2026-02-01"},
+        {"today": "tomorrow"},
+        {"window_days": "30"},
+        {"refunded": "Pet Bed"},
+        {"disputed": 0},
+        {"more": 1},
+    ],
+)
+def test_terms_that_are_none_are_refused(terms):
+    """Days that do not exist or run backwards, other types and unknown fields break the case."""
+    value = dated().as_json()
+    with pytest.raises(EvidenceError) as refused:
+        read_order({**value, "terms": {**value["terms"], **terms}})
+    assert refused.value.code == "CASE_BROKEN"
+
+
+def test_no_terms_at_all_is_not_null():
+    """An order without terms leaves the field out; null is another type."""
+    with pytest.raises(EvidenceError) as refused:
+        read_order({**ORDER.as_json(), "terms": None})
+    assert refused.value.code == "CASE_BROKEN"
