@@ -31,8 +31,8 @@ def data() -> None:
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path))
 @click.option(
     "--package",
-    type=click.Choice(["tau2-retail"]),
-    help="Build the desk data from an installed package instead of files.",
+    type=click.Choice(["tau2-retail", "desk-dated"]),
+    help="Build desk data instead of reading files: of an installed package's real orders, or of a synthetic book with days.",
 )
 @click.option(
     "--seed",
@@ -68,7 +68,13 @@ def ingest(
     database. Each row is accepted, or rejected with a reason; rejects are kept too. What looks like a secret is flagged.
     """
     from ledger.errors import UsageError
-    from runners.prepare.data import UNKNOWN_LICENCE, SourceNote, ingest_files, ingest_tau2
+    from runners.prepare.data import (
+        UNKNOWN_LICENCE,
+        SourceNote,
+        ingest_dated,
+        ingest_files,
+        ingest_tau2,
+    )
 
     if bool(files) == (package is not None):
         raise UsageError("INPUT_MISSING", "name files, or a package with --package", field="files")
@@ -77,7 +83,8 @@ def ingest(
     )
     with app.open_ledger() as ledger:
         if package is not None:
-            sources, dataset, parsed = ingest_tau2(ledger, seed)
+            build = ingest_tau2 if package == "tau2-retail" else ingest_dated
+            sources, dataset, parsed = build(ledger, seed)
         else:
             sources, dataset, parsed = ingest_files(
                 ledger, files, name or files[0].stem, note, keep_held_out=keep_held_out

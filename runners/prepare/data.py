@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from ledger.blobs import BINARY, JSON_LINES, TEXT
 from ledger.canonical import loads
 from ledger.errors import EvidenceError, UsageError
-from runners.prepare import desk_cases, tau2
+from runners.prepare import desk_cases, desk_dated, tau2
 from runners.prepare.saved_folder import files_of
 from verifiers.data import secrets, splits
 from verifiers.data.hand_out import check_counts
-from verifiers.data.identity import row_bytes, row_digest
+from verifiers.data.identity import row_bytes, row_digest, rows_bytes
 from verifiers.data.rows import PARSER, ParsedRows, parse_rows
 from verifiers.data.sources import START_BYTES, SourceFile, form_of, parse_sources
 from verifiers.replay.data_rows import KEPT
@@ -108,6 +108,26 @@ def ingest_tau2(ledger: Ledger, seed: int) -> tuple[list[Record], Record, Parsed
         ledger, sources, "tau2-retail-desk", "tau2-retail", TAU2_PARSER, {"seed": seed}, parsed
     )
     return sources, dataset, parsed
+
+
+def ingest_dated(ledger: Ledger, seed: int) -> tuple[list[Record], Record, ParsedRows]:
+    """Make the desk cases of the synthetic book with days, keep them as a source, parse and record them.
+
+    They are made here and so need no file; from the recorded bytes on they are data like any other.
+    """
+    blob = ledger.blobs.put(rows_bytes(desk_dated.dated_cases(seed)), JSON_LINES)
+    form, title = "jsonl", "desk-dated.jsonl"
+    parsed = parse_sources([SourceFile(title, form, partial(ledger.blobs.read, blob.digest))])
+    origin = (
+        f"made by this program of seed {seed}; synthetic: customers, orders and days are made up"
+    )
+    sources = [record_source(ledger, title, blob, SourceNote(licence="Apache-2.0"), origin=origin)]
+    settings = {"forms": [form]}
+    return (
+        sources,
+        record_dataset(ledger, sources, "desk-dated", form, PARSER, settings, parsed),
+        parsed,
+    )
 
 
 def record_dataset(
