@@ -11,11 +11,11 @@ from peft import LoraConfig, get_peft_model
 from tiny import AutoModelForCausalLM, make_model, torch
 
 from ledger.errors import EvidenceError, LedgerError, UsageError
-from runners.train.sampling.merged import merged_tensors, write_merged
-from runners.train.sampling.probe import probe
-from runners.train.sampling.samples import Ask, Drawing
-from runners.train.sampling.vllm_client import VllmSampler
-from runners.train.sampling.vllm_server import VllmServer
+from runners.train.serving.merged import merged_tensors, write_merged
+from runners.train.serving.probe import probe
+from runners.train.serving.samples import Ask, Drawing
+from runners.train.serving.vllm_client import VllmSampler
+from runners.train.serving.vllm_server import VllmServer
 
 PROMPT = (5, 9, 11, 4, 7)
 ASKS = [Ask(PROMPT, 1), Ask(PROMPT, 2), Ask((*PROMPT, 6), 3)]

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import requests
 
 from ledger.errors import EvidenceError, UsageError
-from runners.train.sampling.samples import Ask, Drawing, Sampled
+from runners.train.serving.samples import Ask, Drawing, Sampled
 from verifiers.data.json_text import loads_unique
 
 if TYPE_CHECKING:

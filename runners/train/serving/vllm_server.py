@@ -18,7 +18,7 @@ import requests
 
 from ledger.errors import EvidenceError, UsageError
 from runners.environment import child_environment
-from runners.train.sampling.vllm_client import MODEL
+from runners.train.serving.vllm_client import MODEL
 
 if TYPE_CHECKING:
     from collections.abc import Callable
