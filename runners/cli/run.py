@@ -80,8 +80,8 @@ def stop(app: App, run_id: str, why: str, now: bool) -> None:
 
     The request is a record, which the run reads before its next step, wherever the command is typed.
     """
-    from runners.train.processes import break_off
-    from runners.train.status import run_status, stop_requests
+    from runners.train.processes import break_off, interrupt
+    from runners.train.status import is_adopted, run_status, stop_requests
 
     with app.open_ledger() as ledger:
         found = run_status(ledger, run_views.run_or_plan(ledger, run_id, launched=True))
@@ -91,7 +91,8 @@ def stop(app: App, run_id: str, why: str, now: bool) -> None:
         if record is None:
             record = ledger.append("run.stop_requested", {"why": why}, {"run": found.run.id})
     if now:
-        break_off(found.claim.body["process"])
+        end = interrupt if is_adopted(found.plan) else break_off
+        end(found.claim.body["process"])
     short = render.short(found.run.id)
     how = "is asked to stop; it saves first"
     if asked:

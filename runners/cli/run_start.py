@@ -193,7 +193,9 @@ def check_method(plan: Record) -> None:
     Raises:
         UsageError: `BODY_INVALID`; `ADOPTION_REFUSED`, it is of a script's own trainer.
     """
-    if "trainer" in plan.body["settings"]:
+    from runners.train.status import is_adopted
+
+    if is_adopted(plan):
         raise UsageError(
             "ADOPTION_REFUSED",
             "the plan is of a script's own trainer, which runs it",

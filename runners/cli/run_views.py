@@ -170,14 +170,16 @@ def table(found: Sequence[RunStatus], waiting: Sequence[Record]) -> list[str]:
 
 def next_step(found: RunStatus) -> str:
     """The command that helps on."""
+    from runners.train.status import is_adopted
+
     short = render.short(found.run.id)
     commands = {
         "running": f"evidence run wait {short}",
         "unconfirmed": f"evidence run reconcile {short}",
-        "dead": f"evidence run resume {short} --wait",
-        "failed": f"evidence run resume {short} --wait",
-        "stopped": f"evidence run resume {short} --wait",
     }
+    if not is_adopted(found.plan):  # a script of the user's own is run again, not resumed
+        again = f"evidence run resume {short} --wait"
+        commands |= dict.fromkeys(("dead", "failed", "stopped"), again)
     if found.state in commands:
         return commands[found.state]
     if found.checkpoint:
