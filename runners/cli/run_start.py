@@ -124,7 +124,7 @@ def resume(app: App, run_id: str, checkpoint_id: str | None, wait: bool, log: Pa
     from runners.train.status import run_status
 
     with app.open_ledger() as ledger:
-        run = ledger.get(run_id, "run.launched")
+        run = run_views.run_named(app, ledger, run_id)
         plan = ledger.get(str(run.ref("plan")), "plan.prepared")
         check_method(plan)
         checkpoint = ledger.get(checkpoint_id, "checkpoint.published") if checkpoint_id else None

@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 from ledger.records.base import DIGEST_PATTERN
 from runners.seeding import SEED_LIMIT
 from runners.settings import Day, Settings
+from runners.torchrun import RANK_WAIT_S
 from runners.train.foreign_names import FOREIGN
 
 if TYPE_CHECKING:
@@ -35,7 +36,8 @@ class SftSettings(Settings):
     matrix products are rounded to it where the processor multiplies it faster (sums stay in float32), which halves a
     step there and changes nothing elsewhere. `attention` is the library's implementation: on a CPU, for short rows,
     `eager` beats `sdpa`, whose backward pass takes a third of a step. With `processes` above 1 each of them reads
-    `accumulation` micro-batches a step, on the CPU, and has `threads` threads of its own. A checkpoint is written after the last step, and
+    `accumulation` micro-batches a step, on the CPU, and has `threads` threads of its own; one that waits
+    `rank_wait_s` seconds for another at an exchange ends the run, which names the other. A checkpoint is written after the last step, and
     at each multiple of `save_steps` where that is not 0. `chat_template` is the digest of a template in place of the
     model's own (a file's path in a configuration), `template_date` the day that a template is told which asks for it.
 
@@ -77,6 +79,7 @@ class SftSettings(Settings):
     seed: Annotated[int, Field(ge=0, lt=SEED_LIMIT)] = 0
     threads: Annotated[int, Field(ge=1, le=1024)] = 2
     processes: Annotated[int, Field(ge=1, le=64)] = 1
+    rank_wait_s: Annotated[int, Field(ge=10, le=86_400)] = RANK_WAIT_S
     save_steps: Count = 0
     chat_template: Annotated[str, Field(pattern=DIGEST_PATTERN)] | None = None
     template_date: Day | None = None
@@ -98,12 +101,12 @@ class SftSettings(Settings):
         return self
 
     @classmethod
-    def from_values(cls, values: Mapping[str, Any]) -> Self:
+    def from_values(cls, values: Mapping[str, Any], *, from_toml: bool = False) -> Self:
         """Settings from a plain object; see `Settings.from_values`. An adapter's may be null where there is none."""
         if values.get("tuning") == "full":
             absent = {name for name in ADAPTER_SETTINGS if values.get(name, 0) is None}
             values = {name: value for name, value in values.items() if name not in absent}
-        return super().from_values(values)
+        return super().from_values(values, from_toml=from_toml)
 
     def effective(self) -> dict[str, Any]:
         """Every setting as a record holds it; those of an adapter are null where every weight is trained."""
