@@ -6,6 +6,7 @@ Model and judge run one after the other in child processes, so never two are in 
 from __future__ import annotations
 
 import math
+import signal
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,12 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ledger.canonical import loads
-from ledger.errors import UsageError
+from ledger.errors import EvidenceError, UsageError
 from runners.assess.config import LikelihoodSettings
+from runners.assess.generate import at_file
 from runners.assess.prompts import write_template
 from runners.child import ChildExit, Event, Reply, run_child
 from runners.prepare.data import put_lines, read_lines
 from runners.prepare.shelf import model_folder
+from runners.train.bounds import SECONDS
 from runners.train.plans import plan_of
 from runners.train.recovery import recover
 from verifiers.data.identity import rows_bytes
@@ -227,11 +230,29 @@ def _child(
     log = place.logs / f"{module.rpartition('.')[2]}.log"
     ended = run_child(module, job, answer, log, threads=threads)
     if ended.outcome != "completed":
+        _check_template(job, ended)
         raise UsageError(
             "EVALUATION_FAILED",
             f"{what} ended {ended.outcome}: {ended.code}: {ended.message}; log: {log}",
         )
     return ended
+
+
+def _check_template(job: dict[str, Any], ended: ChildExit) -> None:
+    """Where the system ended the child for its processor time, it was at a prompt: only those are bounded.
+
+    Raises:
+        EvidenceError: `TEMPLATE_UNBOUNDED`, with the case.
+    """
+    at = at_file(job)
+    if ended.code == "CHILD_DIED" and ended.returncode == -signal.SIGXCPU and at.exists():
+        case = at.read_text(encoding="utf-8")
+        raise EvidenceError(
+            "TEMPLATE_UNBOUNDED",
+            f"case {case[:80]}: the chat template took more processor time than {SECONDS} s, or all"
+            " prompts up to it more than they may",
+            field="chat_template",
+        )
 
 
 def _base_model(ledger: Ledger, subject: Record) -> Record:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from verifiers.replay import data, judgement, learning, plans, promotion, rewards, studies
+from verifiers.replay import data, judgement, learning, models, plans, promotion, rewards, studies
 from verifiers.replay.view import Replay, View
 
 REPLAYS: dict[str, Replay] = {
     **data.REPLAYS,
     **rewards.REPLAYS,
     **learning.REPLAYS,
+    **models.REPLAYS,
     **plans.REPLAYS,
     **judgement.REPLAYS,
     **promotion.REPLAYS,
