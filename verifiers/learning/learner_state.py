@@ -40,9 +40,14 @@ KNOWN_FILES = frozenset(
         LEARNER_FILE,
         "config.json",
         "generation_config.json",
+        "tokenizer.json",
+        "tokenizer_config.json",
+        "special_tokens_map.json",
+        "added_tokens.json",
+        "chat_template.jinja",
     }
 )
-"""Every file that a checkpoint may have; a whole model's configuration is the library's two last ones."""
+"""Every file that a checkpoint may have; a whole model's has a configuration and its base's tokenizer and template too."""
 
 FORMAT = 1
 PARTS = ("weights", "optimizer", "scheduler", "random", "sampler")
