@@ -20,7 +20,7 @@ from pydantic import ValidationError
 
 from ledger import disk
 from ledger.digests import CHUNK_BYTES, PREFIX, digest_stream, is_digest, open_regular
-from ledger.errors import EvidenceError, UsageError
+from ledger.errors import EvidenceError, UsageError, reason
 from ledger.records.base import Blob
 
 JSON = "application/json"
@@ -312,7 +312,7 @@ def _named(item: dict[str, Any]) -> Blob:
         first = error.errors(include_url=False)[0]
         field = ".".join(str(part) for part in first["loc"])
         raise EvidenceError(
-            "BODY_INVALID", f"a blob's {field}: {first['msg'][:200].lower()}", field=field
+            "BODY_INVALID", f"a blob's {field}: {reason(first['msg'])}", field=field
         ) from None
 
 

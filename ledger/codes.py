@@ -616,6 +616,18 @@ CODES: dict[str, Code] = {
         "a trained tensor holds a number that is not finite",
         "lower learning_rate in a new plan; go back to an earlier checkpoint: evidence checkpoint list",
     ),
+    "OPTIMIZER_WRONG": Code(
+        "an optimizer's moments or counts in a checkpoint are not what its updates could have left",
+        "go back to an earlier checkpoint: evidence checkpoint list",
+    ),
+    "ACCOUNT_WRONG": Code(
+        "what a run's end says of its rows or its figures is not what its plan and its updates say",
+        "believe the plan and the updates: evidence log",
+    ),
+    "MODEL_WRONG": Code(
+        "a registered model's tree digest is not that of the files that it lists",
+        "register it again: evidence model add DIR",
+    ),
     "ADAPTER_UNTRAINED": Code(
         "every LoRA-B matrix of an adapter is zero although updates with a positive rate were acknowledged",
         "look whether the optimizer has the adapter's tensors; nothing was learnt",

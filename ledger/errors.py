@@ -12,6 +12,11 @@ from __future__ import annotations
 from ledger.codes import CODES
 
 
+def reason(message: str) -> str:
+    """What a validation library says of a value, as a message of ours goes on: its own prefix off, small, bounded."""
+    return message.removeprefix("Value error, ")[:200].lower().rstrip(".")
+
+
 class LedgerError(Exception):
     """What both families share.
 

@@ -14,7 +14,7 @@ import orjson
 from pydantic import ValidationError
 
 from ledger import canonical
-from ledger.errors import EvidenceError
+from ledger.errors import EvidenceError, reason
 from ledger.records import KINDS
 from ledger.records.base import MAX_RECORD_BYTES, Body, Envelope, Statement
 
@@ -264,7 +264,7 @@ def _translated(
     more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
     return EvidenceError(
         code,
-        f"{what}: {field or 'value'}: {first['msg'][:200].lower()}{more}",
+        f"{what}: {field or 'value'}: {reason(first['msg'])}{more}",
         field=field or None,
         actual=_SHOWN.repr(first.get("input"))[:120],
         hint=hint,

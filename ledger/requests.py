@@ -13,7 +13,7 @@ from pydantic import Field, ValidationError
 
 from ledger import canonical, statements
 from ledger.ed25519 import PrivateKey
-from ledger.errors import EvidenceError
+from ledger.errors import EvidenceError, reason
 from ledger.record import Refs, check_body
 from ledger.records import KINDS
 from ledger.records.base import KeyId, Model, Nonce, Origin, RecordId, Seen, Signature, Statement
@@ -108,7 +108,7 @@ def _read(model: type[M], data: bytes) -> M:
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"]) or None
-        raise EvidenceError("STATEMENT_FILE", first["msg"].lower(), field=place) from None
+        raise EvidenceError("STATEMENT_FILE", reason(first["msg"]), field=place) from None
     except EvidenceError as error:
         raise EvidenceError("STATEMENT_FILE", error.message) from None
 

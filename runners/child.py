@@ -13,7 +13,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from ledger import canonical
@@ -21,7 +21,8 @@ from ledger.errors import EvidenceError
 from runners.environment import child_environment
 from runners.interrupts import first_is_a_wish
 from runners.protocol import MAX_LINE_BYTES, OUTCOMES, parse_line
-from runners.torchrun import launching
+from runners.rank_notes import RankNotes, named
+from runners.torchrun import RANK_WAIT_S, launching, notes_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -77,6 +78,7 @@ def run_child(
     *,
     threads: int,
     processes: int = 1,
+    rank_wait_s: int = RANK_WAIT_S,
     stop_requested: Callable[[], bool] = lambda: False,
     grace_s: float = GRACE_S,
 ) -> ChildExit:
@@ -90,6 +92,7 @@ def run_child(
         log_path: file that gets the child's stderr, appended.
         threads: for the child's numeric libraries, in each of its processes.
         processes: with more than 1 the module's `main` serves through `runners.train.shared_channel`.
+        rank_wait_s: how long one of several processes waits for the others, before the run fails and says for whom.
         stop_requested: asked at every event and a few times a second.
         grace_s: how long a child that is to stop may take, beside three times what its slowest event took: a step
             that goes on when it is asked, and the saving after it.
@@ -104,10 +107,11 @@ def run_child(
     with (
         first_is_a_wish() as wish,
         log_path.open("ab") as log,
-        launching(module, processes) as (command, more),
+        launching(module, processes, rank_wait_s) as (command, more),
         _Child(command, log.fileno(), child_environment(os.environ, threads) | more) as child,
     ):
         watch = _Watch(lambda: wish() or stop_requested(), grace_s)
+        notes = notes_of(more)
 
         def answer(event: Event) -> Reply:
             with wish.held():  # a record is written whole, whoever insists
@@ -115,14 +119,20 @@ def run_child(
 
         try:
             child.send(job)
-            return _converse(child, answer, watch)
+            return _named(_converse(child, answer, watch), notes)
         except EvidenceError as error:
             if error.code != "CHILD_PROTOCOL":
                 raise
             child.kill()
             return ChildExit("failed", child.wait(), child.events, error.code, error.message)
         except BrokenPipeError:
-            return _died(child, watch)
+            return _named(_died(child, watch), notes)
+
+
+def _named(ended: ChildExit, notes: RankNotes | None) -> ChildExit:
+    """Of several processes that died, which one did, and how, as far as they or their launcher left word."""
+    why = notes.why() if notes is not None and ended.code == "CHILD_DIED" else None
+    return ended if why is None else replace(ended, message=why)
 
 
 def _converse(child: _Child, on_event: Callable[[Event], Reply], watch: _Watch) -> ChildExit:
@@ -158,9 +168,8 @@ def _died(child: _Child, watch: _Watch) -> ChildExit:
     code = child.wait()
     if watch.expired():
         return ChildExit("stopped", code, child.events, message="killed: it did not stop in time")
-    why = f"signal {-code}" if code < 0 else f"exit code {code}"
-    hint = ", often because memory ran out" if code == -signal.SIGKILL else ""
-    return ChildExit("failed", code, child.events, "CHILD_DIED", f"it ended with {why}{hint}")
+    why = named(code) if code < 0 else f"exit code {code}"
+    return ChildExit("failed", code, child.events, "CHILD_DIED", f"it ended with {why}")
 
 
 class _Watch:

@@ -48,23 +48,28 @@ class Settings(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
 
     @classmethod
-    def from_values(cls, values: Mapping[str, Any]) -> Self:
+    def from_values(cls, values: Mapping[str, Any], *, from_toml: bool = False) -> Self:
         """Settings from a plain object; what it leaves out has its default.
 
-        Real numbers may be text as records hold them, integers stand for real numbers.
+        Real numbers may be text as records hold them, and as JSON made of one does; TOML has numbers of its own, so a
+        text in it is a mistake. Integers stand for real numbers.
 
         Raises:
             UsageError: `SETTING_UNKNOWN`, with the nearest name; `SETTING_INVALID`, with the field and its bound.
         """
         cls.check_names(values)
         try:
-            return cls(**{name: cls._plain(name, value) for name, value in values.items()})
+            plain = {
+                name: value if from_toml and isinstance(value, str) else cls._plain(name, value)
+                for name, value in values.items()
+            }
+            return cls(**plain)
         except ValidationError as error:
             first = error.errors()[0]
             field = str(first["loc"][0]) if first["loc"] else "settings"
             given = f", not {shown(values[field])}" if field in values else ""
             raise UsageError(
-                "SETTING_INVALID", f"{field}: {_lower(first['msg'][:200])}{given}", field=field
+                "SETTING_INVALID", f"{field}: {_why(first)}{given}", field=field
             ) from None
 
     @classmethod
@@ -75,7 +80,7 @@ class Settings(BaseModel):
             UsageError: `SETTING_UNKNOWN` or `SETTING_INVALID`, also where the file is no TOML or JSON object or sets a
                 name twice.
         """
-        return cls.from_values(load_object(path))
+        return cls.from_values(load_object(path), from_toml=path.suffix != ".json")
 
     def effective(self) -> dict[str, Any]:
         """Every setting as a record holds it: real numbers as text, lists as lists."""
@@ -193,6 +198,17 @@ def _recorded(value: Any) -> Any:
     if isinstance(value, float):
         return real(value)
     return list(value) if isinstance(value, tuple) else value
+
+
+def _why(error: Any) -> str:
+    """Why a value will not do, in words about the setting and not about the library that checked it."""
+    match error:
+        case {"type": "too_short", "ctx": {"min_length": 1}}:
+            return "at least one has to be named"
+        case {"type": "too_short", "ctx": {"min_length": int(least)}}:
+            return f"at least {least} have to be named"
+    text = str(error["msg"]).removeprefix("Value error, ")
+    return _lower(text[:200])
 
 
 def _lower(text: str) -> str:

@@ -1,6 +1,6 @@
 """Starting a child as several processes: the command, its environment, and how they end together (torch-free).
 
-`torch.distributed.run` starts one process a rank and ends all where one fails. Nothing of it listens beyond this machine:
+`torch.distributed.run` (`runners.rank_launcher`) starts one process a rank and ends all where one fails. Nothing of it listens beyond this machine:
 the launcher and the ranks meet through files in a private folder, and what the ranks exchange goes over loopback.
 Standard input and output belong to rank 0; the others' output goes to the log.
 """
@@ -18,12 +18,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runners.environment import interpreter
+from runners.rank_notes import RankNotes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 MEETING = "EVIDENCE_RANKS"
 """Environment variable: the file through which the ranks of one child meet."""
+
+WAIT = "EVIDENCE_RANK_WAIT_S"
+"""Environment variable: how long a rank waits for the others at an exchange."""
+
+RANK_WAIT_S = 600
+"""The same where nobody says otherwise: a step, a checkpoint and a slow disk fit in."""
 
 SHUTDOWN_S = 10
 """How long the other ranks may take to end after one has failed, before they are killed."""
@@ -34,11 +41,12 @@ _PR_SET_PDEATHSIG = 1
 
 @dataclass(frozen=True)
 class Place:
-    """One process among those of a child: its rank, how many there are, and the file where they meet."""
+    """One process among those of a child: its rank, how many there are, the file where they meet, how long it waits."""
 
     rank: int
     size: int
     meeting: Path
+    wait_s: int = RANK_WAIT_S
 
 
 def place_of(environment: Mapping[str, str]) -> Place | None:
@@ -46,11 +54,14 @@ def place_of(environment: Mapping[str, str]) -> Place | None:
     if MEETING not in environment:
         return None
     rank, size = int(environment["RANK"]), int(environment["WORLD_SIZE"])
-    return Place(rank, size, Path(environment[MEETING]))
+    wait_s = int(environment.get(WAIT, RANK_WAIT_S))
+    return Place(rank, size, Path(environment[MEETING]), wait_s)
 
 
 @contextmanager
-def launching(module: str, processes: int) -> Iterator[tuple[list[str], dict[str, str]]]:
+def launching(
+    module: str, processes: int, rank_wait_s: int = RANK_WAIT_S
+) -> Iterator[tuple[list[str], dict[str, str]]]:
     """The command that starts `python -m module` as so many processes, and what joins its environment.
 
     The folder where they meet is gone after the block.
@@ -58,6 +69,7 @@ def launching(module: str, processes: int) -> Iterator[tuple[list[str], dict[str
     Args:
         module: its `main` serves one job.
         processes: with 1 it is started directly.
+        rank_wait_s: how long each of several waits for the others at an exchange.
     """
     command = [interpreter(), "-P", "-m", module]
     if processes == 1:
@@ -66,7 +78,7 @@ def launching(module: str, processes: int) -> Iterator[tuple[list[str], dict[str
     # Ranks that were killed may still be letting go of a file.
     with tempfile.TemporaryDirectory(prefix="evidence-ranks-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
-        yield [*_launcher(folder, processes), *command], _environment(folder)
+        yield [*_launcher(folder, processes), *command], _environment(folder, rank_wait_s)
 
 
 def _launcher(folder: Path, processes: int) -> list[str]:
@@ -74,7 +86,7 @@ def _launcher(folder: Path, processes: int) -> list[str]:
         interpreter(),
         "-P",
         "-m",
-        "torch.distributed.run",
+        "runners.rank_launcher",
         f"--nproc-per-node={processes}",
         "--nnodes=1",
         "--max-restarts=0",
@@ -90,9 +102,15 @@ def _launcher(folder: Path, processes: int) -> list[str]:
     ]
 
 
-def _environment(folder: Path) -> dict[str, str]:
+def notes_of(environment: Mapping[str, str]) -> RankNotes | None:
+    """What the ranks of a child leave, from what `launching` put into its environment; None where it is one process."""
+    return RankNotes(Path(environment[MEETING]).parent) if MEETING in environment else None
+
+
+def _environment(folder: Path, rank_wait_s: int) -> dict[str, str]:
     return {
         MEETING: str(folder / "ranks"),
+        WAIT: str(rank_wait_s),
         "GLOO_SOCKET_IFNAME": _LOOPBACK,
         # The launcher would offer its ranks a store of its own, which listens everywhere.
         "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",

@@ -26,7 +26,7 @@ FAITH = {
     "source.ingested": "where a source came from, its licence and who reviewed it",
     "run.launched": "who launched a run, and where",
     "run.resumed": "who went on with a run, where, and whether on its plan's hardware",
-    "run.ended": "what a run's end says beyond its counters",
+    "run.ended": "what a run's end says beyond its counters, rows and figures",
     "update.acknowledged": "that updates computed what they state (re-execution would show it)",
     "checkpoint.restored": "that a state said to be restored was loaded (re-execution would show it)",
     "rollout.rejected": "that a group said to be rejected was at fault",

@@ -180,11 +180,13 @@ def _check_heir(context: Context, checkpoint: Record, *, fork: bool) -> None:
             field="refs.parent",
         )
     if run.status != "ended":
+        name = str(checkpoint.ref("run"))
         raise context.fail(
             "RUN_STILL_OPEN",
             "the checkpoint's run is live or unconfirmed",
             field="refs.parent",
-            actual=str(checkpoint.ref("run")),
+            actual=name,
+            hint=f"see its state: evidence run status {name[7:19]}; where its process is gone: evidence run reconcile {name[7:19]}",
         )
     if fork:
         return

@@ -133,6 +133,7 @@ def refuse_twin(context: Context, twin: str) -> None:
                 "TWIN_UNCONFIRMED",
                 f"run {run_id[7:19]} of an equal plan is live or unconfirmed",
                 actual=run_id,
+                hint=f"wait for it or stop it: evidence run stop {run_id[7:19]}; see it: evidence run status {run_id[7:19]}",
             )
 
 

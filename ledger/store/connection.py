@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -76,6 +76,22 @@ def check_library() -> None:
         )
 
 
+def read_only(path: Path) -> UsageError:
+    """Why a ledger cannot be written, and what to do: its file system is read-only, or its files are another's."""
+    with suppress(OSError):
+        if os.statvfs(path.parent).f_flag & os.ST_RDONLY:
+            return UsageError(
+                "LEDGER_READ_ONLY",
+                f"{path} lies on a file system that is read-only",
+                hint="mount it to be written, or copy the ledger's folder; to read and to verify it needs no writing",
+            )
+    return UsageError(
+        "LEDGER_READ_ONLY",
+        f"{path} or its folder cannot be written",
+        hint="see to whom its folder and files belong: this user may not write there",
+    )
+
+
 @contextmanager
 def translated(path: Path) -> Iterator[None]:
     """Turn what the database library raises into one error of ours; the one boundary for it."""
@@ -85,7 +101,7 @@ def translated(path: Path) -> Iterator[None]:
         if "locked" in str(error) or "busy" in str(error):
             raise UsageError("LEDGER_BUSY", f"{path.name} is held by another process") from error
         if "readonly" in str(error):
-            raise UsageError("LEDGER_READ_ONLY", f"{path.name} cannot be written") from error
+            raise read_only(path) from error
         if "unable to open" in str(error):
             raise UsageError("LEDGER_UNREADABLE", f"{path} cannot be opened") from error
         if "disk is full" in str(error):

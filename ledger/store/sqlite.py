@@ -27,6 +27,7 @@ from ledger.store.connection import (
     connect_patiently,
     expected_objects,
     objects,
+    read_only,
     reading_mode,
     set_pragmas,
     sql,
@@ -89,7 +90,7 @@ class SqliteStore:
         check_library()
         check_file(path)
         if not os.access(path, os.W_OK) or not os.access(path.parent, os.W_OK):
-            raise UsageError("LEDGER_READ_ONLY", f"{path} or its folder cannot be written")
+            raise read_only(path)
         with translated(path):
             db = connect_patiently(path, "rw", busy_timeout_ms)
             check_identity(db, path)

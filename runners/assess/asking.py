@@ -6,6 +6,7 @@ Whoever needs a judge's raw output gets it here: evaluations, qualifications, re
 from __future__ import annotations
 
 import math
+import signal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,11 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from ledger import canonical
 from ledger.digests import sha256
-from ledger.errors import UsageError
+from ledger.errors import EvidenceError, UsageError
 from runners.assess.config import AskSettings, LikelihoodSettings
+from runners.assess.generate import at_file
 from runners.child import ChildExit, Event, Reply, run_child
 from runners.environment import library_versions
 from runners.prepare.shelf import model_folder
+from runners.train.bounds import SECONDS
 from runners.train.plans import code_digests
 from verifiers.data.identity import rows_bytes
 from verifiers.judgement.judging import ORDERS, PARTS, PASS_KINDS, json_line, likelihood_line
@@ -146,6 +149,7 @@ def child(
 
     Raises:
         UsageError: `EVALUATION_FAILED`.
+        EvidenceError: `TEMPLATE_UNBOUNDED`.
     """
 
     def answer(event: Event) -> Reply:
@@ -158,11 +162,29 @@ def child(
     log = place.logs / f"{module.rpartition('.')[2]}.log"
     ended = run_child(module, job, answer, log, threads=threads)
     if ended.outcome != "completed":
+        _check_template(job, ended)
         raise UsageError(
             "EVALUATION_FAILED",
             f"{what} ended {ended.outcome}: {ended.code}: {ended.message}; log: {log}",
         )
     return ended
+
+
+def _check_template(job: dict[str, Any], ended: ChildExit) -> None:
+    """Where the system ended the child for its processor time, it was at a prompt: only those are bounded.
+
+    Raises:
+        EvidenceError: `TEMPLATE_UNBOUNDED`, with the case.
+    """
+    at = at_file(job)
+    if ended.code == "CHILD_DIED" and ended.returncode == -signal.SIGXCPU and at.exists():
+        case = at.read_text(encoding="utf-8")
+        raise EvidenceError(
+            "TEMPLATE_UNBOUNDED",
+            f"case {case[:80]}: the chat template took more processor time than {SECONDS} s, or all"
+            " prompts up to it more than they may",
+            field="chat_template",
+        )
 
 
 def model_job(model: Record, shelf: Path) -> dict[str, Any]:

@@ -3,8 +3,9 @@
     python -m runners.assess.generate          job on stdin, events on stdout (runners.protocol), log on stderr
 
 Job: `model` {path, name, files}, `adapter` {path, files, state} or null, `cases` (JSON Lines with `id` and `messages`),
-`settings` (`GenerationSettings.effective`), `template` (the file of the chat template in effect, or null), `output` (file
-for the transcripts; whole batches that an earlier child left there are not answered again).
+`settings` (`GenerationSettings.effective`), `template` (the file of the chat template in effect, or null), `seconds` (of
+processor time for a prompt, where it is not the default), `output` (file for the transcripts; whole batches that an
+earlier child left there are not answered again).
 Events: `start` with the digest of the weights that speak, `progress` after each batch, then `end`.
 
 The adapter is merged into the base weights, in float32, before the first token: the same answers as beside them up to
@@ -49,7 +50,7 @@ def transcribe(channel: Channel, job: dict[str, Any]) -> dict[str, Any]:
     from runners.assess.config import GenerationSettings
     from runners.loading import load_model, merge_adapter, tensors_digest
     from runners.seeding import seed_everything
-    from runners.train.bounds import bounded
+    from runners.train.bounds import SECONDS, bounded, whole_seconds
     from runners.train.tokens import load_tokenizer, prompt_digest
 
     settings = GenerationSettings.from_values(job["settings"])
@@ -57,8 +58,8 @@ def transcribe(channel: Channel, job: dict[str, Any]) -> dict[str, Any]:
     template = None if job.get("template") is None else Path(job["template"])
     tokenizer = load_tokenizer(Path(job["model"]["path"]), template)
     cases = read_cases(Path(job["cases"]))
-    with bounded() as begin:
-        prompts = _prompts(tokenizer, cases, begin)
+    with bounded(job.get("seconds", SECONDS), whole=whole_seconds(len(cases))) as begin:
+        prompts = _prompts(tokenizer, cases, begin, at_file(job))
     model = merge_adapter(load_model(job["model"], settings.dtype), job["adapter"])
     weights = tensors_digest(model.named_parameters())
     channel.ask("start", weights=weights, cases=len(cases), **start_fields(settings))
@@ -104,7 +105,7 @@ def _answered(
 
 
 def _prompts(
-    tokenizer: Any, cases: Sequence[Case], begin: Callable[[], None]
+    tokenizer: Any, cases: Sequence[Case], begin: Callable[[], None], at: Path
 ) -> list[list[int] | None]:
     """Every case's prompt; None for one that the template refuses, which ends nothing but this case.
 
@@ -117,7 +118,7 @@ def _prompts(
     refused = None
     for case in cases:
         try:
-            found.append(_prompt(tokenizer, case, begin))
+            found.append(_prompt(tokenizer, case, begin, at))
         except EvidenceError as error:
             found.append(None)
             refused = refused or error
@@ -126,7 +127,7 @@ def _prompts(
     return found
 
 
-def _prompt(tokenizer: Any, case: Case, begin: Callable[[], None]) -> list[int]:
+def _prompt(tokenizer: Any, case: Case, begin: Callable[[], None], at: Path) -> list[int]:
     """The prompt's token ids, rendered within the bounds that a stranger's template gets.
 
     Raises:
@@ -135,11 +136,17 @@ def _prompt(tokenizer: Any, case: Case, begin: Callable[[], None]) -> list[int]:
     from ledger.errors import EvidenceError
     from runners.train.tokens import prompt_ids
 
+    at.write_text(case["id"], encoding="utf-8")  # for whoever finds this process ended
     begin()
     try:
         return prompt_ids(tokenizer, case["messages"], case.get("tools"))
     except EvidenceError as error:
         raise EvidenceError(error.code, f"case {case['id']}: {error.message}") from None
+
+
+def at_file(job: dict[str, Any]) -> Path:
+    """Where the case stands whose prompt is being rendered: a template that never ends takes this process with it."""
+    return Path(job["output"] + ".at")
 
 
 def read_cases(path: Path) -> list[Case]:

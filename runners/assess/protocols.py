@@ -83,7 +83,7 @@ def read_config(path: Path) -> ProtocolConfig:
         desk_cases=_typed(known, "desk_cases", int, 64),
         dialogue_cases=_typed(known, "dialogue_cases", int, 0),
         undecided_share=canonical.real(_typed(known, "undecided_share", float, 0.05)),
-        generation=GenerationSettings.from_values(values),
+        generation=GenerationSettings.from_values(values, from_toml=path.suffix != ".json"),
         template=template,
         judging=known.get("judging", "likelihood"),
     )

@@ -72,7 +72,7 @@ class StudySettings(Settings):
                     field=name,
                     hint="see an example: evidence study register --template",
                 )
-        return cls.from_values(values)
+        return cls.from_values(values, from_toml=path.suffix != ".json")
 
 
 TEMPLATE = """\

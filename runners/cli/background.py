@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 POLL_S = 0.1
 SAY_AFTER_S = 5.0
 STARTING = "starting"
+FULL_BYTES = 1 << 16
+"""With less free space than this a disk is full for a log; its last block is often still free."""
 
 
 @dataclass(frozen=True)
@@ -117,10 +120,28 @@ def _refusal(background: Background) -> LedgerError:
         background.log.unlink(missing_ok=True)
         return error
     code = background.process.returncode
+    if not background.log.stat().st_size:
+        return _silent(background.log, code, shutil.disk_usage(background.log.parent).free)
     return UsageError(
         "RUN_FAILED",
         f"the supervisor ended with exit code {code} before it claimed anything",
         hint=f"see {background.log}",
+    )
+
+
+def _silent(log: Path, code: int, free_bytes: int) -> LedgerError:
+    """Why a supervisor may have said nothing: its words went to a log that could not be written."""
+    if free_bytes < FULL_BYTES:
+        return UsageError(
+            "DISK_FULL",
+            f"the supervisor ended with exit code {code}, and no space is left for what it said",
+            field=str(log.parent),
+        )
+    killed = f", by signal {-code}" if code < 0 else ""
+    return UsageError(
+        "RUN_FAILED",
+        f"the supervisor ended with exit code {code}{killed} and said nothing before it claimed anything",
+        hint="see why: the same command with --wait",
     )
 
 

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import sys
 from contextlib import suppress
@@ -182,7 +183,15 @@ def _with_ledger(app: App, step: str) -> str:
     return f"{command} --ledger {shlex.quote(app.ledger)}{comma}{rest}"
 
 
+def _with_run(app: App, error: LedgerError) -> LedgerError:
+    """The error, its hint naming the run that the call is about where a code's own hint says RUN."""
+    if app.run is not None:
+        error.hint = re.sub(r"\bRUN\b", render.short(app.run), error.hint)
+    return error
+
+
 def _fail(app: App, error: LedgerError) -> int:
+    error = _with_run(app, error)
     if app.as_json:
         _print_object(app, ok=False, error=error.as_dict(), **_warned(app))
     else:

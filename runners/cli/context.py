@@ -57,6 +57,7 @@ class App:
         as_json: whether `--json` was given.
         command: the command's name without the program's, e.g. `key list`.
         outcome: what the command answered, once it has.
+        run: the id of the run that the call is about, once it is known; hints then name it.
         written: the ledger that was opened to append, whose warnings are worth a line.
     """
 
@@ -67,6 +68,7 @@ class App:
     as_json: bool = False
     command: str = ""
     outcome: Outcome | None = None
+    run: str | None = None
     written: Ledger | None = None
 
     # --- where things are ----------------------------------------------------------------------

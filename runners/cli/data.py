@@ -112,7 +112,7 @@ def _emit_dataset(app: App, sources: list[Record], dataset: Record, parsed: Pars
                 ),
                 ("accepted", str(dataset.body["accepted"])),
                 ("rejected", str(dataset.body["rejected"])),
-                ("duplicates", str(dataset.body["duplicates"])),
+                ("duplicates", str(dataset.body["duplicates"] or "") or None),
             ]
         )
     ]

@@ -14,6 +14,8 @@ from runners.cli.context import App, pass_app
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ledger.reading import Reading
+
 
 @click.group(cls=Group)
 def model() -> None:
@@ -71,6 +73,7 @@ def add(
                 source=source,
                 revision=revision,
             )
+        onward = _onward(ledger)
     body = record.body
     app.emit(
         {
@@ -94,8 +97,18 @@ def add(
             ),
             *([f"terms: {terms}"] if terms else []),
         ],
-        next_step="evidence data ingest FILE",
+        next_step=onward,
     )
+
+
+def _onward(ledger: Reading) -> str:
+    """What helps on after a model: data where there is none yet, else the plan that brings the two together."""
+    if ledger.of_kind("split.declared"):
+        return "evidence plan sft CONFIG"
+    datasets = ledger.of_kind("dataset.parsed")
+    if datasets:
+        return f"evidence data split {render.short(datasets[-1].id)}"
+    return "evidence data ingest FILE"
 
 
 def _teller(app: App, package: str) -> Callable[[str, float], None]:

@@ -33,7 +33,7 @@ def wait(app: App, run_id: str) -> None:
     Exit code 0 where it completed or was stopped, 1 where it failed or nobody can say what became of it.
     """
     with app.read_ledger() as ledger:
-        found = ledger.get(run_id, "run.launched")
+        found = run_views.run_named(app, ledger, run_id)
     run_start.follow_to_end(app, found.id)
 
 
@@ -43,7 +43,7 @@ def wait(app: App, run_id: str) -> None:
 def status(app: App, run_id: str) -> None:
     """Show how a run, or a plan's run, stands and how it goes on."""
     with app.read_ledger() as ledger:
-        found = run_views.run_or_plan(ledger, run_id)
+        found = run_views.run_or_plan(app, ledger, run_id)
         if found.kind == "plan.prepared":
             run_views.emit_prepared(app, found)
         else:
@@ -80,18 +80,19 @@ def stop(app: App, run_id: str, why: str, now: bool) -> None:
 
     The request is a record, which the run reads before its next step, wherever the command is typed.
     """
-    from runners.train.processes import break_off
-    from runners.train.status import run_status, stop_requests
+    from runners.train.processes import break_off, interrupt
+    from runners.train.status import is_adopted, run_status, stop_requests
 
     with app.open_ledger() as ledger:
-        found = run_status(ledger, run_views.run_or_plan(ledger, run_id, launched=True))
+        found = run_status(ledger, run_views.run_or_plan(app, ledger, run_id, launched=True))
         _check_works(found, now=now)
         asked = stop_requests(ledger, found)
         record = asked[-1] if asked else None
         if record is None:
             record = ledger.append("run.stop_requested", {"why": why}, {"run": found.run.id})
     if now:
-        break_off(found.claim.body["process"])
+        end = interrupt if is_adopted(found.plan) else break_off
+        end(found.claim.body["process"])
     short = render.short(found.run.id)
     how = "is asked to stop; it saves first"
     if asked:
@@ -153,7 +154,7 @@ def reconcile(app: App, run_id: str, word: str | None) -> None:
     from runners.train.reconcile import reconcile as look
 
     with app.open_ledger() as ledger:
-        found = ledger.get(run_id, "run.launched")
+        found = run_views.run_named(app, ledger, run_id)
         record = look(ledger, found, word)
     short = render.short(found.id)
     app.emit(

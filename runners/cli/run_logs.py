@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ledger.errors import UsageError
+    from ledger.reading import Reading
     from ledger.record import Record
-    from runners.train.logs import LogReader
+    from runners.train.logs import LogLines
 
 
 @click.command(
@@ -42,43 +43,34 @@ def logs(app: App, run_id: str, lines: int, follow: bool, supervisor: bool) -> N
     The log is what the training process and its libraries wrote; it is bounded, so its beginning may be gone. Of a
     line longer than 1,000 characters the end is shown.
     """
-    from runners.train.logs import LogReader, shortened
+    from runners.train.logs import LogLines
 
     if follow and app.as_json:
         raise click.UsageError("--follow writes lines as they come, --json writes one object")
     with app.read_ledger() as ledger:
-        found = run_views.run_or_plan(ledger, run_id, launched=True)
-    path = _log_of(app, found, supervisor=supervisor)
-    try:
-        reader = LogReader(path)
-        text = reader.read()
-    except FileNotFoundError:
-        raise _no_log(found) from None
-    whole, _, rest = text.rpartition("\n")
-    complete = [shortened(line) for line in whole.splitlines()[-lines:]]
-    shown = [*complete, shortened(rest)][-lines:] if rest else complete
+        found = run_views.run_or_plan(app, ledger, run_id, launched=True)
+        path = _log_of(app, ledger, found, supervisor=supervisor)
+        try:
+            reader = LogLines(path)
+            complete = reader.look()[-lines:]
+        except FileNotFoundError:
+            raise _no_log(ledger, found) from None
+    shown = [*complete, reader.rest][-lines:] if reader.rest else complete
     result = {"run": found.id, "log": str(path), "lines": shown}
     if not follow:
         app.emit(result, shown)
         return
     for line in complete:
         render.write(line)
-    _follow_log(app, found, reader, rest, result)
+    _follow_log(app, found, reader, result)
 
 
-def _follow_log(
-    app: App, found: Record, reader: LogReader, rest: str, result: dict[str, Any]
-) -> None:
-    from runners.train.logs import shortened
+def _follow_log(app: App, found: Record, reader: LogLines, result: dict[str, Any]) -> None:
     from runners.train.tail import follow
 
-    pieces = [rest]
-
     def show(_records: list[Record]) -> None:
-        *whole, last = (pieces.pop() + reader.read()).split("\n")
-        pieces.append(last)
-        for line in whole:
-            render.write(shortened(line))
+        for line in reader.look():
+            render.write(line)
 
     with app.read_ledger() as ledger:
         finished = run_start.watched(app, found, follow(ledger, found), show)
@@ -87,10 +79,10 @@ def _follow_log(
         app.emit(result, failure=error, exit_code=run_start.INTERRUPTED)
         return
     show([])
-    app.emit(result, [shortened(pieces[0])] if pieces[0] else ())
+    app.emit(result, [reader.rest] if reader.rest else ())
 
 
-def _log_of(app: App, found: Record, *, supervisor: bool) -> Path:
+def _log_of(app: App, ledger: Reading, found: Record, *, supervisor: bool) -> Path:
     """The log that was asked for; the supervisor's too where the training process wrote none yet.
 
     Raises:
@@ -102,13 +94,26 @@ def _log_of(app: App, found: Record, *, supervisor: bool) -> Path:
     path = child_log(work)
     other = newest_supervisor_log(work) if supervisor or not path.exists() else None
     if supervisor and other is None:
-        raise _no_log(found, "in the background")
+        raise _no_log(ledger, found, in_background=True)
     return path if other is None else other
 
 
-def _no_log(found: Record, where: str = "") -> UsageError:
+def _no_log(ledger: Reading, found: Record, *, in_background: bool = False) -> UsageError:
+    """Why there is no log here, and where what the run wrote is to be found."""
     from ledger.errors import UsageError
+    from runners.train.status import claims, is_adopted, is_here
 
     short = render.short(found.id)
-    more = f", it was not supervised {where}" if where else ""
-    return UsageError("INPUT_MISSING", f"this machine has no log of run {short}{more}")
+    claim = claims(ledger, found)[-1]
+    more = ", no attempt was supervised in the background" if in_background else ""
+    if is_adopted(ledger.get(str(found.ref("plan")), "plan.prepared")):
+        hint = "a script's own trainer writes where the script does: look there"
+    elif not is_here(claim):
+        hint = f"its newest attempt ran on {claim.body['host'][:80]}: look there"
+    elif in_background:
+        hint = f"what it said went to the terminal of its --wait; the training's log: evidence run logs {short}"
+    else:
+        hint = f"logs are no records, and may be removed; what is on record: evidence run status {short}"
+    return UsageError(
+        "INPUT_MISSING", f"this machine has no log of run {short}{more}", record=found.id, hint=hint
+    )

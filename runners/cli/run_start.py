@@ -126,7 +126,7 @@ def resume(app: App, run_id: str, checkpoint_id: str | None, wait: bool, log: Pa
     from runners.train.status import run_status
 
     with app.open_ledger() as ledger:
-        run = ledger.get(run_id, "run.launched")
+        run = run_views.run_named(app, ledger, run_id)
         plan = ledger.get(str(run.ref("plan")), "plan.prepared")
         check_method(plan)
         checkpoint = ledger.get(checkpoint_id, "checkpoint.published") if checkpoint_id else None
@@ -195,7 +195,9 @@ def check_method(plan: Record) -> None:
     Raises:
         UsageError: `BODY_INVALID`; `ADOPTION_REFUSED`, it is of a script's own trainer.
     """
-    if "trainer" in plan.body["settings"]:
+    from runners.train.status import is_adopted
+
+    if is_adopted(plan):
         raise UsageError(
             "ADOPTION_REFUSED",
             "the plan is of a script's own trainer, which runs it",

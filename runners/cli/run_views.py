@@ -23,7 +23,37 @@ FINISHED_WELL = ("completed", "stopped")
 Rows = list[tuple[str, str | None]]
 
 
-def run_or_plan(ledger: Reading, name: str, *, launched: bool = False) -> Record:
+def run_named(app: App, ledger: Reading, name: str) -> Record:
+    """The run of an id, where a plan's would leave open what is meant.
+
+    Raises:
+        UsageError: `REF_KIND`, it is a plan's: the message names the plan's run; `REF_NOT_FOUND`, …
+    """
+    from ledger.errors import UsageError
+    from runners.train.status import launch_of
+
+    found = ledger.get(name, "run.launched", "plan.prepared")
+    if found.kind == "run.launched":
+        app.run = found.id
+        return found
+    plan, claim = render.short(found.id), launch_of(ledger, found)
+    if claim is None:
+        raise UsageError(
+            "REF_KIND",
+            f"{plan} is a plan, and was never launched",
+            record=found.id,
+            hint=f"launch it: evidence run launch {plan} --wait",
+        )
+    run = render.short(claim.id)
+    raise UsageError(
+        "REF_KIND",
+        f"{plan} is a plan; its run is {run}",
+        record=found.id,
+        hint=f"name the run: evidence {app.command} {run}",
+    )
+
+
+def run_or_plan(app: App, ledger: Reading, name: str, *, launched: bool = False) -> Record:
     """The run of a run's or a plan's id; a plan that nobody launched itself, unless it must be launched.
 
     Raises:
@@ -41,6 +71,7 @@ def run_or_plan(ledger: Reading, name: str, *, launched: bool = False) -> Record
             record=found.id,
             hint=f"launch it: evidence run launch {render.short(found.id)} --wait",
         )
+    app.run = claim.id if claim else None
     return claim or found
 
 
@@ -170,14 +201,16 @@ def table(found: Sequence[RunStatus], waiting: Sequence[Record]) -> list[str]:
 
 def next_step(found: RunStatus) -> str:
     """The command that helps on."""
+    from runners.train.status import is_adopted
+
     short = render.short(found.run.id)
     commands = {
         "running": f"evidence run wait {short}",
         "unconfirmed": f"evidence run reconcile {short}",
-        "dead": f"evidence run resume {short} --wait",
-        "failed": f"evidence run resume {short} --wait",
-        "stopped": f"evidence run resume {short} --wait",
     }
+    if not is_adopted(found.plan):  # a script of the user's own is run again, not resumed
+        again = f"evidence run resume {short} --wait"
+        commands |= dict.fromkeys(("dead", "failed", "stopped"), again)
     if found.state in commands:
         return commands[found.state]
     if found.checkpoint:
@@ -192,12 +225,16 @@ def _standing(found: RunStatus) -> Rows:
         ("state", found.state),
         ("attempts", str(found.attempts) if again else None),
         ("updates", _updates(found)),
-        ("superseded", f"{found.superseded} updates, kept and not counted" if again else None),
+        ("superseded", _superseded(found)),
         ("datums", str(found.counters["datums"])),
         ("checkpoint", render.short(found.checkpoint.id) if found.checkpoint else "none yet"),
         ("validation", _validation(found.validation)),
         ("detail", found.detail),
     ]
+
+
+def _superseded(found: RunStatus) -> str | None:
+    return f"{found.superseded} updates, kept and not counted" if found.superseded else None
 
 
 def _validation(figures: dict[str, Any] | None) -> str | None:

@@ -14,6 +14,7 @@ from runners.train import adopted_plan
 from runners.train.adoption import check_plan, refused
 from runners.train.processes import this_process
 from runners.train.supervised import Supervised
+from runners.train.tail import StopRequest
 from runners.train.trainer_hooks import check_signal
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ class AdoptedRun:
         self._state, self._frozen = weights.digest(), weights.frozen_digest()
         self._loss, self._norm, self._parts = 0.0, 0.0, 0
         self._supervised: Supervised | None = None
+        self._request: StopRequest | None = None
 
     def begin(self) -> None:
         """Launch the plan.
@@ -56,6 +58,7 @@ class AdoptedRun:
         body = {**this_process(), "seen": self.ledger.seen().model_dump()}
         launch = self.ledger.append("run.launched", body, {"plan": self.plan.id})
         self._supervised = self._supervising(launch)
+        self._request = StopRequest(self.ledger, launch.id, launch.seq)
         if self._supervised.origin is not None:
             self._tell("restored", step=0, state=self._state, mode="weights", digests={})
 
@@ -141,6 +144,10 @@ class AdoptedRun:
             figures={"micro_batches": self._parts},
         )
 
+    def asked_to_stop(self) -> bool:
+        """Whether somebody asked the run to stop since its launch (`evidence run stop`)."""
+        return self._request is not None and self._request()
+
     def publish(self) -> None:
         """Record what is trained as a checkpoint: weights, and nothing that would have to be unpickled.
 
@@ -180,6 +187,8 @@ class AdoptedRun:
         if live >= budget:
             return self._records.end("completed", None, "completed")
         detail = f"{live} of {budget} updates"
+        if self.asked_to_stop():
+            return self._records.end("stopped", None, f"it was asked to stop: {detail}")
         if self._trainer.control.should_training_stop:
             return self._records.end("stopped", None, f"the script stopped it: {detail}")
         return self._records.end("failed", "short_run", detail)

@@ -12,6 +12,7 @@ from ledger.canonical import real
 from ledger.errors import UsageError
 from runners.prepare.data import put_lines
 from verifiers.learning.learner_state import CONFIG_FILE, openers, weights_file
+from verifiers.learning.moments import check_moments
 from verifiers.learning.weights import checked_weights, take_inventory
 from verifiers.replay.learning import check_base, moved
 
@@ -33,10 +34,12 @@ def check_folder(ledger: Ledger, plan: Record, folder: Path, update: str) -> Non
 
     Raises:
         EvidenceError: `WEIGHTS_EMPTY`, `WEIGHTS_OTHER`, `WEIGHTS_NOT_FINITE`, `ADAPTER_UNTRAINED`, `TENSORS_INVALID`,
-            `CHECKPOINT_WRONG`; `BASE_OTHER`, an adapter names another base model.
+            `OPTIMIZER_WRONG`, `CHECKPOINT_WRONG`; `BASE_OTHER`, an adapter names another base model.
     """
     has_moved = moved(ledger.get(update), ledger.get)
-    checked_weights(openers(folder), plan.body.get("trained"), moved=has_moved)
+    files = openers(folder)
+    checked_weights(files, plan.body.get("trained"), moved=has_moved)
+    check_moments(files)
     if (folder / CONFIG_FILE).exists():
         check_base((folder / CONFIG_FILE).read_bytes(), ledger.get(str(plan.ref("model"))))
 

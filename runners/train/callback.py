@@ -255,6 +255,14 @@ class LedgerCallback(TrainerCallback):
         del args, state, control
         self._recording().acknowledge(float(kwargs["optimizer"].param_groups[0]["lr"]))
 
+    def on_step_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Where somebody asked the run to stop, have the library save here and end."""
+        del args, state, kwargs
+        if self._recording().asked_to_stop():
+            control.should_save = control.should_training_stop = True
+
     def on_save(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:

@@ -21,7 +21,8 @@ class SftSettings(LearnerSettings):
 
     Lengths are in tokens, `batch_size` in rows of one micro-batch. `order` and `block_rows`: see `runners.train.order`;
     `loss`: see `runners.train.loss`. With `processes` above 1 each of them reads `accumulation` micro-batches a step, on
-    the CPU, and has `threads` threads of its own.
+    the CPU, and has `threads` threads of its own; one that waits `rank_wait_s` seconds for another at an exchange ends the
+    run, which names the other.
 
     With `tuning` at `full` every weight of the model is trained, and the settings of the adapter (`ADAPTER_SETTINGS`)
     are absent: recorded as null, refused where they are given. With `eval_steps` the mean loss over up to `eval_rows`
@@ -52,12 +53,12 @@ class SftSettings(LearnerSettings):
         return self
 
     @classmethod
-    def from_values(cls, values: Mapping[str, Any]) -> Self:
+    def from_values(cls, values: Mapping[str, Any], *, from_toml: bool = False) -> Self:
         """Settings from a plain object; see `Settings.from_values`. An adapter's may be null where there is none."""
         if values.get("tuning") == "full":
             absent = {name for name in ADAPTER_SETTINGS if values.get(name, 0) is None}
             values = {name: value for name, value in values.items() if name not in absent}
-        return super().from_values(values)
+        return super().from_values(values, from_toml=from_toml)
 
     def effective(self) -> dict[str, Any]:
         """Every setting as a record holds it; those of an adapter are null where every weight is trained."""

@@ -75,6 +75,7 @@ FOREIGN: dict[str, str] = {
     "rank": "lora_rank",
     "alpha": "lora_alpha",
     "target_modules": "lora_targets",
+    "ddp_timeout": "rank_wait_s",
     "lora_target_modules": "lora_targets",
     "lora_target": "lora_targets",
     "load_in_4bit": "weights are not quantised",

@@ -10,6 +10,7 @@ from pydantic import Field
 from ledger.records.base import DIGEST_PATTERN
 from runners.seeding import SEED_LIMIT
 from runners.settings import Day, Settings
+from runners.torchrun import RANK_WAIT_S
 from runners.train.foreign_names import FOREIGN
 
 LINEAR_LAYERS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
@@ -58,6 +59,7 @@ class LearnerSettings(Settings):
     seed: Annotated[int, Field(ge=0, lt=SEED_LIMIT)] = 0
     threads: Annotated[int, Field(ge=1, le=1024)] = 2
     processes: Annotated[int, Field(ge=1, le=64)] = 1
+    rank_wait_s: Annotated[int, Field(ge=10, le=86_400)] = RANK_WAIT_S
     save_steps: Count = 0
     chat_template: Annotated[str, Field(pattern=DIGEST_PATTERN)] | None = None
     template_date: Day | None = None

@@ -84,10 +84,17 @@ def end_of(path: Path) -> str:
     return LogReader(path, END_BYTES).read()
 
 
-def shortened(line: str) -> str:
-    """A line as it is shown: of one that goes on and on the end, where progress and errors stand."""
-    left_out = len(line) - LINE_CHARACTERS
-    return line if left_out <= 0 else f"({left_out} characters before) {line[left_out:]}"
+def shortened(line: str, before: int = 0) -> str:
+    """A line as it is shown: of one that goes on and on the end, where progress and errors stand.
+
+    Args:
+        line: what is held of it.
+        before: how many of its characters were let go already.
+    """
+    left_out = max(0, len(line) - LINE_CHARACTERS)
+    if not left_out + before:
+        return line
+    return f"({left_out + before} characters before) {line[left_out:]}"
 
 
 class LogReader:
@@ -118,3 +125,43 @@ class LogReader:
             data = stream.read(END_BYTES)
         self._place += len(data)
         return self._decoder.decode(data)
+
+
+class LogLines:
+    """A log line by line as it grows, each as it is shown; of a line that has no end yet only the end is held.
+
+    Args:
+        path: the log.
+
+    Raises:
+        EvidenceError: `UNSAFE_PATH`.
+        FileNotFoundError: there is none.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._reader = LogReader(path)
+        self._held = ""
+        self._before = 0
+
+    def look(self) -> list[str]:
+        """The lines that were finished since the last time.
+
+        Raises:
+            EvidenceError: `UNSAFE_PATH`.
+            FileNotFoundError: it is gone.
+        """
+        *whole, last = (self._held + self._reader.read()).split("\n")
+        lines: list[str] = []
+        for line in whole:
+            *earlier, end = line.splitlines() or [""]
+            lines += [shortened(part) for part in earlier]
+            lines.append(shortened(end, self._before))
+            self._before = 0
+        left_out = max(0, len(last) - LINE_CHARACTERS)
+        self._held, self._before = last[left_out:], self._before + left_out
+        return lines
+
+    @property
+    def rest(self) -> str:
+        """What there is of a line that has no end yet; empty where there is none."""
+        return shortened(self._held, self._before) if self._held else ""

@@ -17,7 +17,7 @@ from ledger.digests import sha256
 from ledger.errors import EvidenceError, UsageError
 from ledger.records.base import Blob
 from runners.child import Event, Reply, run_child
-from runners.train.bounds import SECONDS
+from runners.train.bounds import SECONDS, whole_seconds
 from runners.train.preflight import CUT
 from runners.train.templates import in_effect, model_template, template_text
 from verifiers.data.identity import rows_bytes
@@ -112,6 +112,7 @@ def counted(
             "template": str(scratch / "template.jinja"),
             "at": str(scratch / "at"),
             "seconds": SECONDS,
+            "whole": whole_seconds(len(rows.splitlines())),
             "output": str(scratch / "figures.json"),
         }
         done = run_child(CHILD, job, answer, scratch / "log", threads=1)
@@ -139,7 +140,8 @@ def _failed(
     row = json.loads(rows.splitlines()[number])
     named = row.get("id") or str(row.get("row", ""))[7:19]
     why = (
-        f"took more than {SECONDS} s of processor time"
+        f"took more than {SECONDS} s of processor time, or all rows up to it more than"
+        f" {whole_seconds(len(rows.splitlines()))} s"
         if status == -signal.SIGXCPU
         else f"ended the process with status {status}"
     )

@@ -69,7 +69,7 @@ def read_config(path: Path) -> SftConfig:
                 hint=f'add {name} = "ID"',
             )
     template = template_named(path.parent, values)
-    settings = SftSettings.from_values(values)
+    settings = SftSettings.from_values(values, from_toml=path.suffix != ".json")
     return SftConfig(str(named["split"]), str(named["model"]), settings, template)
 
 

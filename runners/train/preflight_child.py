@@ -3,7 +3,7 @@
     python -m runners.train.preflight_child          job on stdin, events on stdout (runners.protocol), log on stderr
 
 Job: `model` (its folder), `rows` (JSON Lines), `settings`, `template` (a file), `at` (a file in which the number of the
-row that is being rendered stands), `seconds` (of processor time for a row), `output` (the file for the figures). Events:
+row that is being rendered stands), `seconds` (of processor time for a row), `whole` (for all rows together), `output` (the file for the figures). Events:
 `progress` a few times a second, then `end`. A row also has a gigabyte of memory; beyond its time the system ends the process.
 """
 
@@ -46,7 +46,10 @@ def count(channel: Channel, job: dict[str, Any]) -> dict[str, Any]:
 
     settings = SftSettings.from_values(job["settings"])
     try:
-        with bounded(job["seconds"]) as begin, Path(job["at"]).open("wb", buffering=0) as at:
+        with (
+            bounded(job["seconds"], whole=job["whole"]) as begin,
+            Path(job["at"]).open("wb", buffering=0) as at,
+        ):
             figures = preflight(
                 Path(job["model"]),
                 Path(job["rows"]),

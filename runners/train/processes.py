@@ -36,6 +36,16 @@ def start_token(pid: int) -> str:
     return GONE if fields[0] in _DEAD_STATES else fields[19]
 
 
+def interrupt(pid: int) -> None:
+    """Interrupt a user's own script as a Ctrl-C does: its callback records the end. It has no handler for other signals.
+
+    Raises:
+        PermissionError: it belongs to another user.
+    """
+    with suppress(ProcessLookupError):  # it has just ended by itself
+        os.kill(pid, signal.SIGINT)
+
+
 def break_off(pid: int) -> None:
     """Tell a supervisor twice to stop, by two signals: at the second it kills its child and records the end.
 

@@ -1,8 +1,8 @@
 """The processes of one run and what they exchange, over gloo on this machine (loads torch).
 
 Bytes are exchanged as tensors of bytes; nothing is pickled. Each exchange is entered by every rank in the same order. An
-exchange that a rank does not come to ends with an error in all others: at once where that rank is gone, after `WAIT_S`
-where it hangs.
+exchange that a rank does not come to ends with an error in all others: at once where that rank is gone, after
+`rank_wait_s` where it hangs. The error names the ranks that did not come.
 """
 
 from __future__ import annotations
@@ -24,15 +24,14 @@ from torch.distributed import (  # type: ignore[attr-defined]  # public, and not
 
 from ledger import canonical
 from ledger.errors import EvidenceError, UsageError
+from runners.rank_notes import RankNotes
 from runners.seeding import derive
+from runners.torchrun import RANK_WAIT_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from runners.torchrun import Place
-
-WAIT_S = 1800
-"""How long a rank waits for the others: a step, a checkpoint and a slow disk fit in."""
 
 LAST_WORD_S = 20.0
 """How long a rank that has finished or failed waits until rank 0 has said so to the supervisor."""
@@ -47,12 +46,24 @@ class Ranks:
         rank: its own number, from 0.
         size: how many there are.
         store: what they share beside the exchanges; None where the process is alone.
+        notes: where each leaves how far it came; None where the process is alone.
+        wait_s: how long an exchange waits for those who have not come.
     """
 
-    def __init__(self, rank: int = 0, size: int = 1, store: Any = None) -> None:
+    def __init__(
+        self,
+        rank: int = 0,
+        size: int = 1,
+        store: Any = None,
+        notes: RankNotes | None = None,
+        wait_s: int = RANK_WAIT_S,
+    ) -> None:
         self.rank = rank
         self.size = size
         self._store = store
+        self._notes = notes
+        self._wait_s = wait_s
+        self._exchanges = 0
 
     @property
     def first(self) -> bool:
@@ -135,18 +146,34 @@ class Ranks:
 
     @contextmanager
     def _together(self) -> Iterator[None]:
+        self._exchanges += 1
+        if self._notes is not None:
+            self._notes.came(self.rank, self._exchanges)
+        began = time.monotonic()
         try:
             yield
         except RuntimeError as error:
             sys.stderr.write(f"rank {self.rank}: {error}\n")
-            raise self._lost() from error
+            raise self._lost(time.monotonic() - began) from error
 
-    def _lost(self) -> UsageError | EvidenceError:
-        """Why an exchange failed: another rank said so before it left, or nobody did."""
+    def _lost(self, waited_s: float) -> UsageError | EvidenceError:
+        """Why an exchange failed: another rank said so before it left, or it is known by whom it was not come to."""
         if not self._store.check([_FAILED]):
-            return UsageError("CHILD_DIED", "a process of the run is gone; the log says which")
+            return UsageError("CHILD_DIED", self._missing(waited_s))
         said = canonical.decode(self._store.get(_FAILED))
         return UsageError(str(said["code"]), f"rank {said['rank']}: {said['message']}")
+
+    def _missing(self, waited_s: float) -> str:
+        """Who did not come to the exchange that failed, and whether they were waited for."""
+        behind = self._notes.behind(self.size, self._exchanges) if self._notes else []
+        if not behind:
+            return "a process of the run is gone; the log says which"
+        who = ("rank " if len(behind) == 1 else "ranks ") + ", ".join(map(str, behind))
+        if self._notes is not None and waited_s >= self._wait_s:
+            why = f"{who} did not answer within {self._wait_s} seconds (rank_wait_s)"
+            self._notes.say(why)
+            return why
+        return f"{who} did not answer and is gone"
 
 
 ALONE = Ranks()
@@ -160,9 +187,10 @@ def join(place: Place) -> Ranks:
         store=PrefixStore("exchange", store),
         rank=place.rank,
         world_size=place.size,
-        timeout=timedelta(seconds=WAIT_S),
+        timeout=timedelta(seconds=place.wait_s),
     )
-    return Ranks(place.rank, place.size, PrefixStore("end", store))
+    notes = RankNotes(place.meeting.parent)
+    return Ranks(place.rank, place.size, PrefixStore("end", store), notes, place.wait_s)
 
 
 def _as_tensor(data: bytes) -> torch.Tensor:

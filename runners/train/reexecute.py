@@ -20,7 +20,7 @@ from runners.train.planned_rows import template_job
 from runners.train.plans import code_digests, training_rows, write_rows
 from runners.train.status import claims
 from runners.train.supervisor import planned_job, promised, start_job
-from runners.train.world_size import processes_of
+from runners.train.world_size import processes_of, rank_wait_s
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -186,6 +186,7 @@ def _execute(
         log,
         threads=plan.body["settings"]["threads"],
         processes=processes_of(plan),
+        rank_wait_s=rank_wait_s(plan),
     )
     if done.outcome != "completed":
         detail = f"{done.code}: {done.message}" if done.code else done.outcome

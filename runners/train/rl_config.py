@@ -126,7 +126,7 @@ class RlSettings(LearnerSettings):
         return self
 
     @classmethod
-    def from_values(cls, values: Mapping[str, Any]) -> Self:
+    def from_values(cls, values: Mapping[str, Any], *, from_toml: bool = False) -> Self:
         """Settings from a plain object, what its preset stands for filled in; see `Settings.from_values`.
 
         Raises:
@@ -141,7 +141,7 @@ class RlSettings(LearnerSettings):
             length = filled.get("max_new_tokens", cls.model_fields["max_new_tokens"].default)
             if type(length) is int:
                 filled = {**filled, "overlong_buffer": max(1, length // OVERLONG_SHARE)}
-        settings = super().from_values(filled)
+        settings = super().from_values(filled, from_toml=from_toml)
         _check_objective(settings)
         _check_sampler(settings)
         return settings

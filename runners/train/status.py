@@ -79,6 +79,11 @@ def unlaunched(ledger: Reading) -> list[Record]:
     return [item for item in ledger.of_kind("plan.prepared") if item.id not in launched]
 
 
+def is_adopted(plan: Record) -> bool:
+    """Whether a plan is of a script's own trainer (`LedgerCallback`): its process is the script's, and it is not resumed."""
+    return "trainer" in plan.body["settings"]
+
+
 def stop_requests(ledger: Reading, found: RunStatus) -> list[Record]:
     """The requests that the newest attempt stop, in order."""
     asked = ledger.of_kind("run.stop_requested")

@@ -24,7 +24,7 @@ from runners.train.precision import accelerator
 from runners.train.processes import start_token, this_process
 from runners.train.recovery import recover
 from runners.train.supervised import NOT_ESTABLISHED
-from runners.train.world_size import check_surroundings, processes_of
+from runners.train.world_size import check_surroundings, processes_of, rank_wait_s
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -201,6 +201,7 @@ def _attempt(attempt: Attempt) -> RunResult:
             log,
             threads=threads,
             processes=processes_of(material.plan),
+            rank_wait_s=rank_wait_s(material.plan),
             stop_requested=attempt,
         )
     except (EvidenceError, UsageError) as error:

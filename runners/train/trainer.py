@@ -130,10 +130,13 @@ class LedgerSFTTrainer(RecordedTrainer, SFTTrainer):
         return found.total / (found.labelled if num_items_in_batch is None else num_items_in_batch)
 
     def training_step(self, *args: Any, **options: Any) -> torch.Tensor:
-        """One micro-batch; its share of the step's loss is added up."""
+        """One micro-batch; its share of the step's loss is added up. The library is given what its log averages over ranks."""
         loss: torch.Tensor = super().training_step(*args, **options)  # type: ignore[no-untyped-call]  # the same
-        self.step_loss += loss.item() / (self.ranks.size if self.settings.loss == "stock" else 1)
-        return loss
+        if self.settings.loss == "stock":
+            self.step_loss += loss.item() / self.ranks.size
+            return loss
+        self.step_loss += loss.item()
+        return loss * self.ranks.size
 
     def get_train_dataloader(self) -> DataLoader[Any]:
         """The rows of this process in order; the library would divide among several what is divided already."""

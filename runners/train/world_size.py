@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ledger.checks import ranks
 from ledger.errors import EvidenceError, UsageError
+from runners.torchrun import RANK_WAIT_S
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,6 +21,11 @@ VARIABLE = "WORLD_SIZE"
 def processes_of(plan: Record) -> int:
     """How many processes each step of a plan takes; 1 where it names none."""
     return ranks.processes_of(plan.body)
+
+
+def rank_wait_s(plan: Record) -> int:
+    """How long a process of a plan's run waits for the others; plans of before this was a setting have its default."""
+    return int(plan.body["settings"].get("rank_wait_s", RANK_WAIT_S))
 
 
 def check_surroundings(plan: Record, environment: Mapping[str, str]) -> None:

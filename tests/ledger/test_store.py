@@ -504,3 +504,15 @@ def test_damage_quoted_in_the_library_s_message_is_no_raw_error(database, folder
         f"UPDATE sqlite_master SET sql = CAST(x'{text}' AS TEXT) WHERE name = 'seals'",
     )
     assert [item.code for item in verify(folder, Options(workers=1)).wrong] == ["LEDGER_UNREADABLE"]
+
+
+def test_a_file_system_that_is_read_only_is_named(tmp_path):
+    """Another key would not help there, and a hint says what would; elsewhere it is a matter of whose the files are."""
+    mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
+    fixed = [Path(line[1]) for line in mounts if "ro" in line[3].split(",") and Path(line[1]).is_dir()]  # fmt: skip
+    assert "belong" in store.read_only(tmp_path / "ledger.sqlite").hint
+    if not fixed:
+        pytest.skip("no file system here is read-only")
+    error = store.read_only(fixed[0] / "ledger.sqlite")
+    assert "file system that is read-only" in error.message
+    assert "key" not in error.hint

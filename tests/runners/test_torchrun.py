@@ -154,6 +154,16 @@ def test_the_death_of_one_ends_both(tmp_path):
     found = Conversation(tmp_path, {"do": "die", "rank": 1, "steps": 1000}).held()
     assert (found.ended.outcome, found.ended.code) == ("failed", "CHILD_DIED")
     assert found.ended.failure == "child_died"
+    assert "rank 1 ended with signal 9 (SIGKILL)" in found.ended.message
+    assert found.gone()
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_rank_that_hangs_is_named(tmp_path, rank):
+    """Nobody asked to stop: after the bound the run fails and says who did not answer, also where it is the one who speaks."""
+    found = Conversation(tmp_path, {"do": "hang", "rank": rank, "steps": 5}).held(rank_wait_s=3)
+    assert (found.ended.outcome, found.ended.code) == ("failed", "CHILD_DIED")
+    assert found.ended.message == f"rank {rank} did not answer within 3 seconds (rank_wait_s)"
     assert found.gone()
 
 

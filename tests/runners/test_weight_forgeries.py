@@ -14,10 +14,14 @@ from test_forgeries import Forger, is_found_alone, publish
 
 from ledger.blobs import SAFETENSORS
 from ledger.record import Record
-from verifiers.learning.learner_state import ADAPTER_FILE, CONFIG_FILE
+from verifiers.learning.learner_state import ADAPTER_FILE, CONFIG_FILE, OPTIMIZER_FILE
 from verifiers.learning.tensors import file_state_digest
 
 pytestmark = pytest.mark.slow  # whoever comes first waits for the job
+
+
+_THERE = {"scheduler": False, "sampler": False}
+"""What of an honest last checkpoint does not fit step 1."""
 
 
 def _honest_bytes(forger: Forger, path: str) -> bytes:
@@ -111,20 +115,21 @@ def _a_pickle_beside_the_weights(forger: Forger) -> Record:
     return _saved_as(forger, _honest_bytes(forger, ADAPTER_FILE), {"optimizer.pt": b"pickled"})
 
 
-def _ends_with(forger: Forger, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Record:
+def _ends_with(
+    forger: Forger, change: Callable[[dict[str, Any]], dict[str, Any]], **account: Any
+) -> Record:
     """A second run of one update that completes, what it leaves changed; everything before is honest."""
-    plan = another_plan(forger.ledger, forger.get("plan"), budget_updates=1, save_steps=7)
+    plan = another_plan(forger.ledger, forger.get("plan"), budget_updates=1, steps=1, save_steps=7)
     body = {**forger.get("run").body, "seen": forger.ledger.seen().model_dump()}
     run = forger.ledger.append("run.launched", body, {"plan": plan.id})
-    there = {"scheduler": False, "sampler": False}
-    checkpoint = _saved_as(forger, _honest_bytes(forger, ADAPTER_FILE), run=run, there=there)
+    checkpoint = _saved_as(forger, _honest_bytes(forger, ADAPTER_FILE), run=run, there=_THERE)
     honest = forger.ledger.of_kind("run.ended")[0].body
     counters = {**honest["counters"], "updates": 1, "datums": checkpoint.body["spent_datums"]}
     weights = {**honest["weights"], "state": checkpoint.body["state"]}
     refs: dict[str, str | list[str]] = {
         "run": run.id, "last_update": str(checkpoint.ref("update")), "checkpoint": checkpoint.id,
     }  # fmt: skip
-    ended = {**honest, "counters": counters, "weights": change(weights)}
+    ended = {**honest, "counters": counters, "weights": change(weights), "metrics": None, **account}
     return forger.ledger.append("run.ended", ended, refs)
 
 
@@ -141,6 +146,41 @@ def _weights_left_with_a_line_too_few(forger: Forger) -> Record:
         return {**weights, "tensors": forger.blob(forger.lines(weights["tensors"])[1:])}
 
     return _ends_with(forger, change)
+
+
+def _an_optimizer_that_is_not_finite(forger: Forger) -> Record:
+    moments = dict(safetensors_numpy().load(_honest_bytes(forger, OPTIMIZER_FILE)))
+    name = next(name for name in moments if name.startswith("exp_avg."))
+    moments[name] = moments[name] * math.nan
+    others: dict[str, bytes | None] = {OPTIMIZER_FILE: safetensors_numpy().save(moments)}
+    return _saved_as(forger, _honest_bytes(forger, ADAPTER_FILE), others, there=_THERE)
+
+
+def _a_file_that_no_checkpoint_has(forger: Forger) -> Record:
+    more: dict[str, bytes | None] = {"notes.txt": b"what else was learnt"}
+    return _saved_as(forger, _honest_bytes(forger, ADAPTER_FILE), more, there=_THERE)
+
+
+def _figures_of_another_run(forger: Forger) -> Record:
+    honest = forger.ledger.of_kind("run.ended")[0].body
+    return _ends_with(forger, lambda weights: weights, metrics=honest["metrics"])
+
+
+def _rows_that_the_plan_does_not_count(forger: Forger) -> Record:
+    honest = forger.ledger.of_kind("run.ended")[0].body["rows"]
+    rows = {**honest, "dropped": honest["dropped"] + 1}
+    return _ends_with(forger, lambda weights: weights, rows=rows)
+
+
+def _a_model_of_another_tree(forger: Forger) -> Record:
+    return forger.again(forger.get("model"), tree=forger.get("checkpoint").body["tree"])
+
+
+def _a_budget_beyond_the_schedule(forger: Forger) -> Record:
+    plan = forger.get("plan")
+    return another_plan(
+        forger.ledger, plan, budget_updates=plan.body["budget_updates"] + 1, seed=4712
+    )
 
 
 def _nothing_forged(forger: Forger) -> Record:
@@ -160,6 +200,12 @@ FORGERIES: list[tuple[Callable[[Forger], Record], str]] = [
     (_weights_left_of_another_norm, "COMPLETION_WRONG"),
     (_weights_left_of_more_numbers, "COMPLETION_WRONG"),
     (_weights_left_with_a_line_too_few, "COMPLETION_WRONG"),
+    (_an_optimizer_that_is_not_finite, "OPTIMIZER_WRONG"),
+    (_a_file_that_no_checkpoint_has, "CHECKPOINT_WRONG"),
+    (_figures_of_another_run, "ACCOUNT_WRONG"),
+    (_rows_that_the_plan_does_not_count, "ACCOUNT_WRONG"),
+    (_a_model_of_another_tree, "MODEL_WRONG"),
+    (_a_budget_beyond_the_schedule, "PLAN_WRONG"),
     (_nothing_forged, ""),
 ]
 

@@ -33,10 +33,31 @@ RANDOM_FILE = "random.safetensors"
 LEARNER_FILE = "learner.json"
 ROLLOUTS_FILE = "rollouts.safetensors"
 """Completions that updates to come still read, where a run is one of groups."""
+KNOWN_FILES = frozenset(
+    {
+        *WEIGHT_FILES,
+        CONFIG_FILE,
+        OPTIMIZER_FILE,
+        RANDOM_FILE,
+        LEARNER_FILE,
+        ROLLOUTS_FILE,
+        "config.json",
+        "generation_config.json",
+        "tokenizer.json",
+        "tokenizer_config.json",
+        "special_tokens_map.json",
+        "added_tokens.json",
+        "chat_template.jinja",
+    }
+)
+"""Every file that a checkpoint may have; a whole model's has a configuration and its base's tokenizer and template too."""
+
 FORMAT = 1
 PARTS = ("weights", "optimizer", "scheduler", "random", "sampler")
 MOMENTS = ("exp_avg", "exp_avg_sq")
 STEP = "step"
+STEP_TYPE = "F32"
+"""Steps are counted in float32 by the library; a moment has the type of its tensor."""
 GENERATORS = {"python": ("I64", (625,)), "numpy": ("I64", (624,)), "torch": ("U8", None)}
 """Each generator's tensor: its type, and its shape where that is fixed. `cuda.N` may stand beside them."""
 POSITIONS = ("python", "numpy")
@@ -153,10 +174,11 @@ def _tensors(files: Mapping[str, Opener], name: str) -> dict[str, TensorEntry]:
 
 
 def _has_moments(adapter: Mapping[str, TensorEntry], moments: Mapping[str, TensorEntry]) -> bool:
-    wanted: dict[str, tuple[int, ...]] = {}
+    wanted: dict[str, tuple[str, tuple[int, ...]]] = {}
     for name, entry in adapter.items():
-        wanted |= {f"{moment}.{name}": entry.shape for moment in MOMENTS} | {f"{STEP}.{name}": ()}
-    return {name: entry.shape for name, entry in moments.items()} == wanted
+        wanted |= {f"{moment}.{name}": (entry.dtype, entry.shape) for moment in MOMENTS}
+        wanted[f"{STEP}.{name}"] = (STEP_TYPE, ())
+    return {name: (entry.dtype, entry.shape) for name, entry in moments.items()} == wanted
 
 
 def _has_generators(found: Mapping[str, TensorEntry], processes: int) -> bool:

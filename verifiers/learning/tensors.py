@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 MAX_HEADER_BYTES = 8 << 20
 """Enough for 50,000 tensors; the header of a file that claims more is not read."""
 
+MAX_METADATA_BYTES = 64 << 10
+"""Texts beside the tensors, which no digest of a state covers: enough for notes, too little to hide something in."""
+
 MAX_DIMENSIONS = 64
 MAX_SIZE = 2**63 - 1
 
@@ -110,7 +113,7 @@ def read_header(stream: BinaryIO) -> list[TensorEntry]:
     """The tensors of a `safetensors` file in the order of their bytes; the stream then stands at the first byte.
 
     Raises:
-        EvidenceError: `TENSORS_INVALID`, the header is too long, no JSON, or its tensors leave gaps, overlap or have
+        EvidenceError: `TENSORS_INVALID`, the header is too long, no JSON, holds too much beside tensors, or its tensors leave gaps, overlap or have
             lengths that their types and shapes do not give.
     """
     length = int.from_bytes(_exactly(stream, 8), "little")
@@ -126,12 +129,22 @@ def read_header(stream: BinaryIO) -> list[TensorEntry]:
         raise EvidenceError("TENSORS_INVALID", f"the header: {error.message}") from None
     if not isinstance(header, dict):
         raise EvidenceError("TENSORS_INVALID", "the header is no object")
-    header.pop("__metadata__", None)
+    _check_metadata(header.pop("__metadata__", {}))
     entries = sorted(
         (_entry(name, fields) for name, fields in header.items()), key=lambda entry: entry.start
     )
     _check_layout(entries)
     return entries
+
+
+def _check_metadata(notes: Any) -> None:
+    if not isinstance(notes, dict) or not all(isinstance(text, str) for text in notes.values()):
+        raise EvidenceError("TENSORS_INVALID", "__metadata__ is no object of texts")
+    size = sum(len(name.encode()) + len(text.encode()) for name, text in notes.items())
+    if size > MAX_METADATA_BYTES:
+        raise EvidenceError(
+            "TENSORS_INVALID", f"__metadata__ has {size} bytes, over {MAX_METADATA_BYTES}"
+        )
 
 
 def file_state_digest(stream: BinaryIO) -> str:

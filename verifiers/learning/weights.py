@@ -197,12 +197,7 @@ def _check_pairs(entries: Iterable[TensorEntry]) -> None:
 
 
 def _norm(stream: BinaryIO, entry: TensorEntry) -> float:
-    if entry.dtype not in NUMBERS:
-        raise EvidenceError(
-            "TENSORS_INVALID",
-            f"tensor {entry.name[:80]} is of type {entry.dtype}, not trained here",
-        )
-    total = math.fsum(float(np.dot(part, part)) for part in _numbers(stream, entry))
+    total = math.fsum(float(np.dot(part, part)) for part in numbers(stream, entry))
     if not math.isfinite(total):
         raise EvidenceError(
             "WEIGHTS_NOT_FINITE", f"tensor {entry.name[:80]} is not finite", field=entry.name[:80]
@@ -210,10 +205,19 @@ def _norm(stream: BinaryIO, entry: TensorEntry) -> float:
     return math.sqrt(total)
 
 
-def _numbers(
+def numbers(
     stream: BinaryIO, entry: TensorEntry
 ) -> Iterator[np.ndarray[Any, np.dtype[np.float64]]]:
-    """A tensor's numbers in pieces, as float64; the pieces' length is a multiple of every type's width."""
+    """A tensor's numbers in pieces, as float64; the pieces' length is a multiple of every type's width.
+
+    Raises:
+        EvidenceError: `TENSORS_INVALID`, they are of a type that is not trained here.
+    """
+    if entry.dtype not in NUMBERS:
+        raise EvidenceError(
+            "TENSORS_INVALID",
+            f"tensor {entry.name[:80]} is of type {entry.dtype}, not trained here",
+        )
     left = entry.end - entry.start
     while left:
         data = stream.read(min(left, CHUNK_BYTES))

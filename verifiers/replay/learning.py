@@ -17,12 +17,14 @@ from verifiers.data.splits import read_assignment
 from verifiers.learning.learner_state import (
     ADAPTER_FILE,
     CONFIG_FILE,
+    KNOWN_FILES,
     LEARNER_FILE,
     parts_of,
     read_learner,
     rows_read,
     weights_file,
 )
+from verifiers.learning.moments import check_moments
 from verifiers.learning.tensors import file_state_digest
 from verifiers.learning.weights import Inventory, check_lines, checked_weights, near
 from verifiers.replay.data import rows_of_split
@@ -30,6 +32,9 @@ from verifiers.replay.rollouts import batch_of_groups
 from verifiers.replay.view import Replay, View, expect
 
 Opener = Callable[[], BinaryIO]
+
+FIGURES = ("step", "learning_rate", "loss", "gradient_norm")
+"""What a line of a run's metrics repeats of its update, beside the update's own figures."""
 
 CUT = ("labels_cut", "truncated")
 """Reasons for which a plan lists a row and trains on what is left of it."""
@@ -113,6 +118,9 @@ def checkpoint(record: Record, view: View) -> str | None:
     files = _files(record, view)
     pickled = sorted(path for path in files if PurePosixPath(path).suffix.lower() in PICKLED)
     expect("CHECKPOINT_WRONG", "files of formats that run code", pickled, [])
+    expect(
+        "CHECKPOINT_WRONG", "files that no checkpoint has", sorted(files.keys() - KNOWN_FILES), []
+    )
     with files[weights_file(files)]() as stream:
         state = file_state_digest(stream)
     plan = _plan(record, view)
@@ -120,15 +128,19 @@ def checkpoint(record: Record, view: View) -> str | None:
     _check_base(files, plan, view)
     expect("CHECKPOINT_WRONG", "state", body["state"]["value"], state)
     _check_parts(body, files, processes_of(plan.body))
+    check_moments(files)
     return None if plan.body.get("trained") else "which tensors a run trains"
 
 
 def ended(record: Record, view: View) -> str | None:
     """The weights that a completed run binds are those of its last update, tensor by tensor, from the bytes.
 
+    Its rows are those of its plan, and its figures those of its updates.
+
     Raises:
-        EvidenceError: `COMPLETION_WRONG`, or what `checked_weights` raises.
+        EvidenceError: `ACCOUNT_WRONG`, `COMPLETION_WRONG`, or what `checked_weights` raises.
     """
+    _check_account(record, view)
     bound = record.body.get("weights")
     if bound is None:
         return None
@@ -143,6 +155,28 @@ def ended(record: Record, view: View) -> str | None:
     if not near(found.norm, bound["norm"]):
         expect("COMPLETION_WRONG", "norm", bound["norm"], real(found.norm))
     return None
+
+
+def _check_account(record: Record, view: View) -> None:
+    """Where the rows went is what the plan said, and the figures are those of the newest updates, in order."""
+    plan = _plan(record, view)
+    if plan.body["method"] not in KINDS_OF_METHOD:
+        return
+    planned = plan.body["rows"]
+    told = {name: record.body["rows"][name] for name in planned if name in record.body["rows"]}
+    expect("ACCOUNT_WRONG", "rows", told, {name: planned[name] for name in told})
+    if record.body["metrics"] is None:
+        return
+    update = record.ref("last_update")
+    for line in reversed(list(view.lines(record.body["metrics"]))):
+        expect(
+            "ACCOUNT_WRONG", "figures of updates that are not there", update is None, derived=False
+        )
+        found = view.get(str(update))
+        body = {**found.body["figures"], "time": found.time}
+        body |= {name: found.body[name] for name in FIGURES}
+        expect("ACCOUNT_WRONG", f"figures of step {found.body['step']}", line, body)
+        update = found.ref("previous")
 
 
 def moved(update: Record, get: Callable[[str], Record]) -> bool:

@@ -17,6 +17,7 @@ def plan(record: Record, view: View) -> str | None:
     Raises:
         EvidenceError: `PLAN_WRONG`.
     """
+    _budget(record)
     told = record.body.get("reading")
     if told is None:
         return "how a plan's rows become tokens, and how many of them it counts"
@@ -27,6 +28,18 @@ def plan(record: Record, view: View) -> str | None:
     expect("PLAN_WRONG", "template", told["template"]["digest"], wanted)
     _rows(record, told, view)
     return "that the rows gave these tokens and labels (planning again would show it)"
+
+
+def _budget(record: Record) -> None:
+    """A supervised plan of ours goes to the end of its schedule; one that goes on exactly may end earlier."""
+    settings, budget = record.body["settings"], record.body["budget_updates"]
+    if record.body["method"] != "sft" or "trainer" in settings or "steps" not in settings:
+        return
+    steps = settings["steps"]
+    if record.body["start"] == "exact":
+        expect("PLAN_WRONG", "a budget beyond the schedule", budget > steps, derived=False)
+    else:
+        expect("PLAN_WRONG", "budget_updates", budget, steps)
 
 
 def _rows(record: Record, told: dict[str, Any], view: View) -> None:

@@ -22,6 +22,7 @@ from tiny import (
 from ledger.digests import sha256
 from ledger.errors import EvidenceError
 from runners.assess.config import GenerationSettings
+from runners.assess.evaluate import _check_template
 from runners.assess.generate import transcribe
 from runners.child import run_child
 from runners.train.config import SftSettings
@@ -148,6 +149,29 @@ def test_two_runs_and_a_child_agree(tiny_model, tmp_path):
     assert ended.outcome == "completed", (tmp_path / "log").read_text()
     assert (tmp_path / "apart.jsonl").read_bytes() == (tmp_path / "a" / "out.jsonl").read_bytes()
     assert ended.end["weights"] == end["weights"]
+
+
+def test_a_template_without_end_is_told_with_its_case(tiny_model, tmp_path):
+    """The system ends the child within a prompt: the error is the template's and names the case it was at."""
+    run(tmp_path / "a", tiny_model)
+    template = tmp_path / "endless.jinja"
+    template.write_text(
+        "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
+    )
+    job = {
+        "model": model_job(tiny_model),
+        "adapter": None,
+        "cases": str(tmp_path / "a" / "cases.jsonl"),
+        "settings": SETTINGS.effective(),
+        "template": str(template),
+        "seconds": 1,
+        "output": str(tmp_path / "apart.jsonl"),
+    }
+    ended = run_child("runners.assess.generate", job, lambda _: {}, tmp_path / "log", threads=1)
+    first = json.loads((tmp_path / "a" / "cases.jsonl").read_text().splitlines()[0])["id"]
+    with pytest.raises(EvidenceError, match=f"case {first}: the chat template") as caught:
+        _check_template(job, ended)
+    assert caught.value.code == "TEMPLATE_UNBOUNDED"
 
 
 def test_an_adapter_speaks_with_weights_of_its_own(tiny_model, tmp_path, adapter):

@@ -19,7 +19,10 @@ from own_script import (
     torch,
     verified,
 )
+from transformers import TrainerCallback
+from world import key
 
+from ledger.book import Ledger
 from ledger.errors import UsageError
 from runners.prepare.data import split_rows
 from runners.prepare.shelf import model_folder
@@ -112,6 +115,38 @@ def test_the_callback_changes_nothing_of_the_training(adopt, tiny_model, tmp_pat
     watched.train()
     assert LiveWeights(plain.model).digest() == LiveWeights(watched.model).digest()
     assert callback.plan.body["budget_updates"] == plain.state.global_step == 6
+
+
+class Meanwhile(TrainerCallback):
+    """Does something while the first step is taken."""
+
+    def __init__(self, work):
+        self.work = work
+
+    def on_pre_optimizer_step(self, args, state, control, **kwargs):
+        """Within the step, once."""
+        if state.global_step == 0:
+            self.work()
+
+
+def test_a_run_that_is_asked_to_stop_saves_and_stops(ledger, folder, adopt, tiny_model, tmp_path):
+    """A request from elsewhere within step 1: the library saves at its end, no step follows, the run is stopped."""
+    trainer = sft(tiny_model, tmp_path)
+    callback = adopt(trainer)
+
+    def asks():
+        with Ledger.open(folder, key=key("writer")) as other:
+            other.append("run.stop_requested", {"why": "enough"}, {"run": callback.run.id})
+
+    trainer.add_callback(Meanwhile(asks))
+    trainer.train()
+    assert callback.ended.body["outcome"] == "stopped"
+    assert "asked to stop" in callback.ended.body["detail"]
+    assert len(of_run(ledger, callback, "update.acknowledged")) == 1
+    (saved,) = of_run(ledger, callback, "checkpoint.published")
+    assert saved.body["step"] == 1
+    assert (tmp_path / "out" / "checkpoint-1").is_dir()
+    verified(folder)
 
 
 def test_a_checkpoint_is_weights_only_and_comes_back(ledger, adopt, tiny_model, tmp_path):

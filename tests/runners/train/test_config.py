@@ -52,7 +52,11 @@ def test_effective_settings_come_back_from_a_record(kind):
             {"schedule": "stairs"}, "SETTING_INVALID", "schedule", "linear", id="no such choice"
         ),
         pytest.param(
-            {"lora_targets": []}, "SETTING_INVALID", "lora_targets", "at least 1", id="no layer"
+            {"lora_targets": []},
+            "SETTING_INVALID",
+            "lora_targets",
+            "at least one has to be named",
+            id="no layer",
         ),
         pytest.param(
             {"warmup_steps": 100}, "SETTING_INVALID", "settings", "not below steps", id="never warm"
@@ -151,3 +155,20 @@ def test_names_by_the_thousand_are_read_in_one_pass(tmp_path):
     (tmp_path / "a.json").write_text("{" + ",".join([*names, '"k1": 2']) + "}")
     with pytest.raises(UsageError, match="k1 is set twice"):
         read_settings(tmp_path / "a.json")
+
+
+def test_a_number_in_quotes_is_refused_in_toml(tmp_path):
+    """TOML has numbers: a text where one belongs is a mistake, named by its field."""
+    path = tmp_path / "sft.toml"
+    path.write_text('learning_rate = "0.01"\n')
+    with pytest.raises(UsageError) as caught:
+        read_settings(path)
+    assert (caught.value.code, caught.value.field) == ("SETTING_INVALID", "learning_rate")
+    assert "valid number, not the text '0.01'" in caught.value.message
+
+
+def test_what_is_said_of_a_value_has_no_prefix_of_the_library(tmp_path):
+    """A rule of ours is told in our words."""
+    with pytest.raises(UsageError) as caught:
+        settings_from({"packing": True})
+    assert caught.value.message.startswith("settings: packing is not there")

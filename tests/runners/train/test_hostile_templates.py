@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
 
 import chat_templates as t
 import pytest
@@ -10,6 +13,7 @@ from tiny import loopback, rows, write_rows
 
 from ledger.errors import EvidenceError, UsageError
 from runners.train import planned_rows
+from runners.train.bounds import SECONDS, whole_seconds
 from runners.train.config import SftSettings
 from runners.train.preflight import encode_rows
 from runners.train.preflight_child import count
@@ -72,7 +76,7 @@ def test_a_wish_to_stop_is_heard_however_short_the_work(tiny_model, tmp_path, st
     path = write_rows(tmp_path / "rows.jsonl", rows(2))
     (tmp_path / "t.jinja").write_text(t.CHATML)
     job = {
-        "model": str(tiny_model), "rows": str(path), "settings": SETTINGS.effective(), "seconds": 60,
+        "model": str(tiny_model), "rows": str(path), "settings": SETTINGS.effective(), "seconds": 60, "whole": 60,
         "template": str(tmp_path / "t.jinja"), "at": str(tmp_path / "at"), "output": str(tmp_path / "out"),
     }  # fmt: skip
     ended = count(loopback(lambda event: {"stop": stop}), job)
@@ -90,3 +94,22 @@ def test_an_honest_template_is_counted_in_the_same_process(tiny_model):
     )
     assert found["encoding"] == here.digest
     assert json.loads(json.dumps(found)) == found
+
+
+WITHIN = """
+import sys, time
+from runners.train.bounds import bounded
+with bounded(60, whole=1) as begin:
+    while True:
+        begin()
+        until = time.process_time() + 0.1
+        while time.process_time() < until:
+            pass
+"""
+
+
+def test_pieces_within_their_bound_have_one_together():
+    """Each piece takes a tenth of a second of its minute; after all that they may take together the process is ended."""
+    done = subprocess.run([sys.executable, "-c", WITHIN], check=False)
+    assert done.returncode == -signal.SIGXCPU
+    assert whole_seconds(0) < whole_seconds(10_000) < 10_000 * SECONDS

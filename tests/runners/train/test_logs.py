@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from ledger.errors import EvidenceError
-from runners.train.logs import END_BYTES, LogReader, end_of, newest_supervisor_log, trim
+from runners.train.logs import (
+    END_BYTES,
+    LINE_CHARACTERS,
+    LogLines,
+    LogReader,
+    end_of,
+    newest_supervisor_log,
+    trim,
+)
 
 
 def test_a_log_beyond_its_bound_is_put_aside_and_begun_anew(tmp_path):
@@ -74,3 +82,23 @@ def test_the_newest_supervisor_is_the_one_with_the_highest_number(tmp_path):
     for name in ("2", "10", "9", "x", "9" * 30):
         (tmp_path / f"supervisor-{name}.log").touch()
     assert newest_supervisor_log(tmp_path).name == "supervisor-10.log"
+
+
+def test_of_a_line_without_end_only_the_end_is_held(tmp_path):
+    """Twenty megabytes without a line feed: what is held stays small, and what was let go is counted when it ends."""
+    path = tmp_path / "a.log"
+    path.write_bytes(b"first\n")
+    lines = LogLines(path)
+    assert lines.look() == ["first"]
+    with path.open("ab") as writer:
+        for _ in range(20):
+            writer.write(b"x" * END_BYTES)
+            writer.flush()
+            assert lines.look() == []
+            assert len(lines.rest) < LINE_CHARACTERS + 50
+        writer.write(b"the end\nnext\nrest")
+    long, following = lines.look()
+    left_out = 20 * END_BYTES + len("the end") - LINE_CHARACTERS
+    assert long.startswith(f"({left_out} characters before) x")
+    assert long.endswith("xthe end")
+    assert (following, lines.rest) == ("next", "rest")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 
 import pytest
 from campaigns.sft_world import SETTINGS as WORLD_SETTINGS
@@ -36,11 +37,18 @@ def random_states(folder):
     return files.load_file(folder / "out" / f"checkpoint-{STEPS:06d}" / "random.safetensors")
 
 
+def logged(run):
+    """The loss of each step as the library writes it into the log."""
+    found = re.findall(r"'loss': '?([0-9.e-]+)", (run.folder / "log").read_text())
+    assert len(found) == STEPS
+    return [float(text) for text in found]
+
+
 @pytest.mark.parametrize("loss", ["labelled", "stock"])
 def test_two_processes_give_the_numbers_of_one(tiny_model, tmp_path, loss):
     """Step by step the same rows, and to rounding the loss, the norm and the weights of one with twice the accumulation."""
     shape = {"steps": STEPS, "save_steps": 0, "loss": loss}
-    alone = Run(tiny_model, tmp_path / "one", changed(accumulation=4, **shape)).here()
+    alone = Run(tiny_model, tmp_path / "one", changed(accumulation=4, **shape)).apart()
     two = Run(tiny_model, tmp_path / "two", changed(accumulation=2, processes=2, **shape))
     two.apart(processes=2)
     assert two.ended.outcome == "completed", (two.ended, (two.folder / "log").read_text())
@@ -55,6 +63,7 @@ def test_two_processes_give_the_numbers_of_one(tiny_model, tmp_path, loss):
         for name in ("loss", "gradient_norm"):
             assert parse_real(ours[name]) == pytest.approx(parse_real(theirs[name]), rel=1e-4)
         assert ours["ranks"] == [{"rank": rank, "after": ours["after"]} for rank in (0, 1)]
+    assert logged(two) == pytest.approx(logged(alone), rel=1e-3)
     states = random_states(two.folder)
     assert not torch.equal(states["torch"], states["rank.1.torch"])
     theirs = weights(alone.folder)
