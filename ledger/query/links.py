@@ -15,6 +15,7 @@ from ledger.errors import EvidenceError, UsageError
 from ledger.query.lineage import CHAIN_KINDS, FOLD_FROM, Edge, Graph, Node
 from ledger.query.names import EDGES, RECORDS
 from ledger.query.sealed import Sealed, read
+from ledger.query.segments import invalid
 
 if TYPE_CHECKING:
     import mmap
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from ledger.query.segments import History, Segment
     from ledger.record import Record
 
+_NOWHERE = -1
 Link = tuple[int, int, str]
 """Source, target, role."""
 
@@ -56,26 +58,53 @@ def folded(
 
 
 class _Stretch:
-    """One segment's kinds and edges, by place."""
+    """One segment's kinds and edges, by place; numbers as they lie in Arrow's own buffers."""
 
     def __init__(self, start: int, count: int, kinds: mmap.mmap, edges: mmap.mmap | None) -> None:
         self.start = start
-        self.kinds: list[str] = read(kinds, ["kind"])["kind"].to_pylist()
-        self.targets: list[int | None] = []
-        self.roles: list[str] = []
-        self.begins = [0] * (count + 1)
+        self._kind_words, self._kinds = _coded(read(kinds, ["kind"])["kind"])
+        self._begins = [0] * (count + 1)
+        self._role_words: list[str] = []
+        self._roles = self._targets = memoryview(b"")
         if edges is not None:
-            self._take(read(edges, ["seq", "target_seq", "role"]))
+            self._take(read(edges, ["seq", "target_seq", "role"]), count)
 
-    def _take(self, table: Any) -> None:
-        self.targets = table["target_seq"].to_pylist()
-        self.roles = table["role"].to_pylist()
-        for row in pc.value_counts(table["seq"]).to_pylist():
-            self.begins[row["values"] - self.start + 1] = row["counts"]
-        total = 0
-        for place, number in enumerate(self.begins):
-            total += number
-            self.begins[place] = total
+    def _take(self, table: Any, count: int) -> None:
+        self._targets = _numbers(pc.fill_null(table["target_seq"], _NOWHERE), "q")
+        self._role_words, self._roles = _coded(table["role"])
+        place = 0
+        for row, seq in enumerate(_numbers(table["seq"], "q")):  # in the order of the ledger
+            while place <= seq - self.start:
+                self._begins[place] = row
+                place += 1
+        self._begins[place:] = [table.num_rows] * (count + 1 - place)
+
+    def kind(self, seq: int) -> str:
+        """The kind of the record at a seq."""
+        return self._kind_words[self._kinds[seq - self.start]]
+
+    def steps(self, seq: int) -> list[tuple[int, str]]:
+        """(target, role) of what the record at a seq names."""
+        place = seq - self.start
+        words, targets, roles = self._role_words, self._targets, self._roles
+        return [
+            (targets[row], words[roles[row]])
+            for row in range(self._begins[place], self._begins[place + 1])
+        ]
+
+
+def _numbers(column: Any, code: str) -> memoryview:
+    """A column without nulls as numbers."""
+    array = column.combine_chunks() if hasattr(column, "combine_chunks") else column
+    if array.offset:
+        raise invalid("a column does not begin at its beginning")
+    return memoryview(array.buffers()[1]).cast("B").cast(code)[: len(array)]
+
+
+def _coded(column: Any) -> tuple[list[str], memoryview]:
+    """A column of few words: the words, and which one each row has."""
+    array = column.combine_chunks().dictionary_encode()
+    return array.dictionary.to_pylist(), _numbers(array.indices, "i")
 
 
 class _Walk:
@@ -113,14 +142,11 @@ class _Walk:
         if seq >= self._stop:
             return self._new_steps(seq)
         part = self._stretch(self._number[seq // self._unit])
-        place = seq - part.start
-        self.kinds[seq] = part.kinds[place]
-        begin, end = part.begins[place], part.begins[place + 1]
-        found: list[tuple[int, str]] = []
-        for target, role in zip(part.targets[begin:end], part.roles[begin:end], strict=True):
-            if target is None:
+        self.kinds[seq] = part.kind(seq)
+        found = part.steps(seq)
+        for target, role in found:
+            if target == _NOWHERE:
                 raise _missing(seq, role)
-            found.append((target, role))
         return found
 
     def _new_steps(self, seq: int) -> list[tuple[int, str]]:
