@@ -6,6 +6,7 @@ in the ledger; the few records that are left are read from the ledger and certif
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -60,37 +61,35 @@ def folded(
 class _Stretch:
     """One segment's kinds and edges, by place; numbers as they lie in Arrow's own buffers."""
 
-    def __init__(self, start: int, count: int, kinds: mmap.mmap, edges: mmap.mmap | None) -> None:
-        self.start = start
+    def __init__(self, start: int, kinds: mmap.mmap, edges: mmap.mmap | None) -> None:
+        self._start = start
         self._kind_words, self._kinds = _coded(read(kinds, ["kind"])["kind"])
-        self._begins = [0] * (count + 1)
         self._role_words: list[str] = []
-        self._roles = self._targets = memoryview(b"")
+        self._sources = self._roles = self._targets = memoryview(b"")
         if edges is not None:
-            self._take(read(edges, ["seq", "target_seq", "role"]), count)
-
-    def _take(self, table: Any, count: int) -> None:
-        self._targets = _numbers(pc.fill_null(table["target_seq"], _NOWHERE), "q")
-        self._role_words, self._roles = _coded(table["role"])
-        place = 0
-        for row, seq in enumerate(_numbers(table["seq"], "q")):  # in the order of the ledger
-            while place <= seq - self.start:
-                self._begins[place] = row
-                place += 1
-        self._begins[place:] = [table.num_rows] * (count + 1 - place)
+            table = read(edges, ["seq", "target_seq", "role"])
+            self._sources = _numbers(table["seq"], "q")  # in the order of the ledger
+            self._targets = _numbers(pc.fill_null(table["target_seq"], _NOWHERE), "q")
+            self._role_words, self._roles = _coded(table["role"])
 
     def kind(self, seq: int) -> str:
         """The kind of the record at a seq."""
-        return self._kind_words[self._kinds[seq - self.start]]
+        return self._kind_words[self._kinds[seq - self._start]]
 
     def steps(self, seq: int) -> list[tuple[int, str]]:
         """(target, role) of what the record at a seq names."""
-        place = seq - self.start
-        words, targets, roles = self._role_words, self._targets, self._roles
-        return [
-            (targets[row], words[roles[row]])
-            for row in range(self._begins[place], self._begins[place + 1])
-        ]
+        sources, targets, roles, words = (
+            self._sources,
+            self._targets,
+            self._roles,
+            self._role_words,
+        )
+        row = bisect_left(sources, seq)
+        found: list[tuple[int, str]] = []
+        while row < len(sources) and sources[row] == seq:
+            found.append((targets[row], words[roles[row]]))
+            row += 1
+        return found
 
 
 def _numbers(column: Any, code: str) -> memoryview:
@@ -165,7 +164,7 @@ class _Walk:
         part = self._stretches[number]
         if part is None:
             item, kinds = self._files[number]
-            part = _Stretch(item.start, item.stop - item.start, kinds, self._edges.get(item.start))
+            part = _Stretch(item.start, kinds, self._edges.get(item.start))
             self._stretches[number] = part
         return part
 
