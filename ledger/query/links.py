@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow.compute as pc
 
@@ -92,12 +92,13 @@ class _Stretch:
         return found
 
 
-def _numbers(column: Any, code: str) -> memoryview:
+def _numbers(column: Any, code: Literal["i", "q"]) -> memoryview:
     """A column without nulls as numbers."""
     array = column.combine_chunks() if hasattr(column, "combine_chunks") else column
     if array.offset:
         raise invalid("a column does not begin at its beginning")
-    return memoryview(array.buffers()[1]).cast("B").cast(code)[: len(array)]
+    plain = memoryview(array.buffers()[1]).cast("B")
+    return plain.cast(code)[: len(array)]
 
 
 def _coded(column: Any) -> tuple[list[str], memoryview]:
