@@ -536,6 +536,14 @@ CODES: dict[str, Code] = {
         "the derived index disagrees with the records; it is a hint and was not trusted",
         "delete index.sqlite; it is rebuilt",
     ),
+    "SEGMENT_INVALID": Code(
+        "sealed history disagrees with the ledger or is damaged; it was not read",
+        "make it anew: evidence segments build",
+    ),
+    "SEGMENTS_DUE": Code(
+        "so many records are not sealed that a question would read for long",
+        "seal them: evidence segments build",
+    ),
     "TRIGGER_MISSING": Code(
         "a guard trigger of the database is gone; the records themselves are checked without it",
         "find out who changed the database file",

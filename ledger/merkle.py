@@ -81,6 +81,28 @@ class CompactRange:
             size >>= 1
         hashes.append(leaf)
 
+    def append_subtree(self, subtree: bytes, leaves: int) -> None:
+        """Add a complete subtree by its root, as if each of its leaves had been appended.
+
+        Args:
+            subtree: its root, 32 bytes.
+            leaves: how many it has: a power of two of which the size so far is a multiple.
+
+        Raises:
+            EvidenceError: `PROOF_INVALID`, no such subtree begins here.
+        """
+        if leaves < 1 or leaves & (leaves - 1) or self._size % leaves:
+            raise EvidenceError(
+                "PROOF_INVALID", f"no complete subtree of {leaves} leaves begins at {self._size}"
+            )
+        _check_hashes((subtree,), "compact range")
+        place = self._size // leaves
+        self._size += leaves
+        while place & 1:
+            subtree = node_hash(self._hashes.pop(), subtree)
+            place >>= 1
+        self._hashes.append(subtree)
+
     def root(self) -> bytes:
         """Root of the tree over all leaves so far."""
         if not self._hashes:

@@ -4,6 +4,7 @@ The XDG base directories, from the environment that is passed in:
 
     $XDG_CONFIG_HOME/evidence-ledger/keys/<first root key>/root.pem, writer.pem
     $XDG_STATE_HOME/evidence-ledger/high-water/<ledger id>.json
+    $XDG_CACHE_HOME/evidence-ledger/segments/<ledger id>/
 
 Keys are filed by the root key that record 0 names, so a ledger that is moved or copied finds its keys,
 and two ledgers of the same origin never share any.
@@ -32,6 +33,11 @@ def config_dir(environment: Mapping[str, str], home: Path) -> Path:
 def state_dir(environment: Mapping[str, str], home: Path) -> Path:
     """The folder of high-water files, which `ledger.highwater` keeps one a ledger."""
     return _base(environment, "XDG_STATE_HOME", home / ".local" / "state") / "high-water"
+
+
+def segments_dir(environment: Mapping[str, str], home: Path) -> Path:
+    """The folder of sealed history, which may be deleted at any time; see `ledger.query.segments`."""
+    return _base(environment, "XDG_CACHE_HOME", home / ".cache") / "segments"
 
 
 def key_dir(config: Path, first_root_key: str) -> Path:

@@ -176,10 +176,12 @@ class Reading:
             return []
         found: list[Record] = []
         for edge_role, source in self._look_up(lambda index: index.referrers(seq)):
+            if role not in (None, edge_role):
+                continue
             record = self.at(source)
             if record is None or record_id not in record.ref_list(edge_role):
                 continue
-            if role in (None, edge_role) and kind in (None, record.kind):
+            if kind in (None, record.kind):
                 found.append(record if raw else records.sound(record))
         return found
 

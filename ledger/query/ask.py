@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from ledger.query.segments import History
+
 Waiting = Callable[[int], None]
+Sealing = Callable[[int, int], None]
 TICK_S = 1.0
 DEFAULT_MAX_ROWS = 10_000
 DEFAULT_TIMEOUT_S = 60.0
@@ -102,6 +105,8 @@ def ask(
     parameters: Mapping[str, str] | None = None,
     limits: Limits = USUAL,
     waiting: Waiting | None = None,
+    history: History | None = None,
+    sealing: Sealing | None = None,
 ) -> Answer:
     """Run one SELECT over a ledger's tables.
 
@@ -111,12 +116,15 @@ def ask(
         parameters: their values, all text.
         limits: in rows, time and memory.
         waiting: called each second with the seconds that went by.
+        history: where segments of ledgers lie; None to read every record.
+        sealing: called with records sealed and records to seal, where segments are made first: outside the deadline.
 
     Raises:
         UsageError: `QUERY_REFUSED`, `QUERY_FAILED`, `QUERY_LIMITS`, `LEDGER_NOT_FOUND`.
         EvidenceError: what reading the ledger says.
     """
-    found, _ = _ask(path, sql, parameters, limits, waiting, parquet=False)
+    question = _Question(path, sql, dict(parameters or {}), limits, parquet=False)
+    found, _ = _ask(question, waiting, history, sealing)
     return Answer(found["columns"], found["rows"], found["truncated"], AsOf(**found["as_of"]))
 
 
@@ -126,48 +134,122 @@ def ask_parquet(
     parameters: Mapping[str, str] | None = None,
     limits: Limits = USUAL,
     waiting: Waiting | None = None,
+    history: History | None = None,
+    sealing: Sealing | None = None,
 ) -> ParquetAnswer:
     """Run one SELECT; the answer as a Parquet file. Arguments and errors are those of `ask`."""
-    found, data = _ask(path, sql, parameters, limits, waiting, parquet=True)
+    question = _Question(path, sql, dict(parameters or {}), limits, parquet=True)
+    found, data = _ask(question, waiting, history, sealing)
     return ParquetAnswer(data, found["rows"], found["truncated"], AsOf(**found["as_of"]))
 
 
+@dataclass(frozen=True)
+class _Question:
+    """What is asked of which ledger, within which limits, and in which form the answer is wanted."""
+
+    path: Path
+    sql: str
+    parameters: dict[str, str]
+    limits: Limits
+    parquet: bool
+
+    def request(self, history: History | None) -> bytes:
+        """What the child is told."""
+        return json.dumps(
+            {
+                "ledger": str(self.path),
+                "sql": self.sql,
+                "parameters": self.parameters,
+                "parquet": self.parquet,
+                "segments": None if history is None else _told(history),
+                **asdict(self.limits),
+            }
+        ).encode()
+
+
 def _ask(
-    path: Path,
-    sql: str,
-    parameters: Mapping[str, str] | None,
-    limits: Limits,
+    question: _Question,
     waiting: Waiting | None,
-    *,
-    parquet: bool,
+    history: History | None,
+    sealing: Sealing | None,
 ) -> tuple[dict[str, Any], bytes]:
-    request = {
-        "ledger": str(path),
-        "sql": sql,
-        "parameters": dict(parameters or {}),
-        "parquet": parquet,
-        **asdict(limits),
-    }
-    output = _output(json.dumps(request).encode(), limits.timeout_s, waiting)
+    """The answer; where segments are due or not the ledger's, they are made, once."""
+    try:
+        return _answered(question, history, waiting)
+    except (UsageError, EvidenceError) as error:
+        if history is None or error.code not in ("SEGMENTS_DUE", "SEGMENT_INVALID"):
+            raise
+    seal(question.path, history, sealing)
+    return _answered(question, history, waiting)
+
+
+def _answered(
+    question: _Question, history: History | None, waiting: Waiting | None
+) -> tuple[dict[str, Any], bytes]:
+    output = _output(question.request(history), question.limits.timeout_s, waiting)
     line, _, data = output.partition(b"\n")
     reply = json.loads(line)
     if "error" in reply:
-        family = UsageError if reply["usage"] else EvidenceError
-        raise family(**reply["error"])
+        raise _raised(reply)
     return reply["answer"], data
+
+
+def seal(path: Path, history: History, sealing: Sealing | None = None) -> dict[str, Any]:
+    """Bring a ledger's segments forward, in a process of its own; the fields of `sealing.Built`.
+
+    Raises:
+        UsageError: `LEDGER_NOT_FOUND`, `DISK_FULL`, `OS_REFUSED`.
+        EvidenceError: a row is no record; the store's own.
+    """
+    request = {"ledger": str(path), **_told(history)}
+    reply: dict[str, Any] = {}
+    with subprocess.Popen(
+        _command("sealing"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_environment()
+    ) as child:
+        try:
+            assert child.stdin is not None and child.stdout is not None  # noqa: PT018 - both are pipes
+            child.stdin.write(json.dumps(request).encode())
+            child.stdin.close()
+            for line in child.stdout:
+                reply = json.loads(line)
+                if "sealed" in reply and sealing is not None:
+                    sealing(reply["sealed"], reply["of"])
+        finally:
+            child.kill()
+    if "error" in reply:
+        raise _raised(reply)
+    if "built" not in reply:
+        raise UsageError("QUERY_LIMITS", "the process that seals history was ended by the system")
+    built: dict[str, Any] = reply["built"]
+    return built
+
+
+def _told(history: History) -> dict[str, Any]:
+    return {"folder": str(history.folder), "from_records": history.from_records}
+
+
+def _raised(reply: dict[str, Any]) -> UsageError | EvidenceError:
+    family = UsageError if reply["usage"] else EvidenceError
+    return family(**reply["error"])
+
+
+def _command(module: str) -> list[str]:
+    # -P: a module in the current folder must never be taken for one of ours
+    return [sys.executable, "-P", "-m", f"ledger.query.{module}"]
+
+
+def _environment() -> dict[str, str]:
+    return {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
 
 
 def _output(request: bytes, timeout_s: float, waiting: Waiting | None) -> bytes:
     """What the child wrote."""
-    # -P: a module in the current folder must never be taken for one of ours
-    command = [sys.executable, "-P", "-m", "ledger.query.child"]
-    environment = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
     with subprocess.Popen(
-        command,
+        _command("child"),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env=environment,
+        env=_environment(),
         start_new_session=True,  # an interrupt reaches us, and we end the child
     ) as child:
         try:

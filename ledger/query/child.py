@@ -14,6 +14,7 @@ from typing import Any
 
 from ledger.errors import LedgerError, UsageError
 from ledger.query import engine
+from ledger.query.segments import History
 from ledger.query.tables import load_folder
 
 MAX_ANSWER_BYTES = 64 << 20
@@ -34,9 +35,12 @@ def answer(request: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
 
 def _answer(request: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
     sql, parameters, max_rows = request["sql"], request["parameters"], request["max_rows"]
+    history = None
+    if request["segments"] is not None:
+        history = History(Path(request["segments"]["folder"]), request["segments"]["from_records"])
     database = engine.connect()
     wanted = engine.check(database, sql)
-    loaded = load_folder(Path(request["ledger"]), wanted.tables)
+    loaded = load_folder(Path(request["ledger"]), wanted.tables, history)
     engine.put(database, loaded, wanted.views)
     engine.lock(database, request["memory_bytes"])
     as_of = {"size": loaded.size, "root": loaded.root}
@@ -67,8 +71,17 @@ def _too_much(message: str) -> dict[str, Any]:
     return {"error": UsageError("QUERY_LIMITS", message).as_dict(), "usage": True}
 
 
+class _Kept:
+    """Keeps a library from being loaded: Arrow looks for pandas, which would take longer than most questions."""
+
+    def find_spec(self, name: str, _path: object = None, _target: object = None) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError(name)
+
+
 def main() -> None:
     """Read a request, write the answer."""
+    sys.meta_path.insert(0, _Kept())
     found, data = answer(json.load(sys.stdin))
     line = json.dumps(found)
     if len(line) + len(data) > MAX_ANSWER_BYTES:

@@ -60,7 +60,15 @@ def put(
 ) -> None:
     """Let a database see tables that were read, and make derived ones of them; also the macro `short(id)`."""
     for name, table in loaded.tables.items():
-        database.register(recorded(name), table)
+        if name not in loaded.sealed:
+            database.register(recorded(name), table)
+            continue
+        database.register(f"sealed_{name}", loaded.sealed[name])
+        database.register(f"tail_{name}", table)
+        database.execute(
+            f"CREATE TEMP VIEW {recorded(name)} AS "  # noqa: S608 - our own table names
+            f"SELECT * FROM sealed_{name} UNION ALL SELECT * FROM tail_{name}"
+        )
     for item in derived:
         database.execute(f"CREATE TEMP VIEW {item.name} AS {item.sql}")
     database.execute(_SHORT)

@@ -17,13 +17,15 @@ from ledger.query.spool import HELD_BYTES, Spool
 from ledger.store.choose import open_reader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
+    from ledger.query.segments import History
     from ledger.record import Record
     from ledger.store.durable import Row
 
 CHUNK_ROWS = 4096
 _ID_START = len("sha256:")
+_TARGET_SEQ, _TARGET, _TARGET_KIND = 4, 5, 6
 
 
 @dataclass
@@ -33,42 +35,74 @@ class Loaded:
     tables: dict[str, Any] = field(default_factory=dict)
     size: int = 0
     root: str = ""
+    sealed: dict[str, Any] = field(default_factory=dict)
+    """Of a table whose earlier rows lie in segments: those rows, as a dataset of pyarrow."""
 
 
-def load_folder(folder: Path, wanted: frozenset[str]) -> Loaded:
+@dataclass(frozen=True)
+class Before:
+    """What is known of the records before those that are read.
+
+    Args:
+        tree: over them.
+        find: where records of these raw ids stand, and their kinds.
+    """
+
+    tree: CompactRange
+    find: Callable[[set[bytes]], dict[bytes, tuple[int, str]]]
+
+
+def load_folder(folder: Path, wanted: frozenset[str], history: History | None = None) -> Loaded:
     """Read tables from a ledger's store by a connection of its own, in one read transaction.
 
     Args:
         folder: the ledger's, maybe a stranger's; its store is closed again.
         wanted: table names.
+        history: where this ledger's segments may lie; None to read every record.
 
     Raises:
-        UsageError: `LEDGER_NOT_FOUND`, `DISK_FULL`.
-        EvidenceError: the store's own; a row is no record.
+        UsageError: `LEDGER_NOT_FOUND`, `DISK_FULL`; `SEGMENTS_DUE`, more records wait to be sealed than are read.
+        EvidenceError: the store's own; a row is no record; `SEGMENT_INVALID`.
     """
     store = open_reader(folder)
     try:
         with store.snapshot():
-            return load(store.rows(0), wanted)
+            if history is None:
+                return load(store.rows(0), wanted)
+            from ledger.query.sealed import Sealed  # noqa: PLC0415 - loads Arrow's datasets
+
+            sealed = Sealed.opened(history, store)
+            if sealed is None:
+                return load(store.rows(0), wanted)
+            found = load(store.rows(sealed.stop), wanted, before=sealed.before())
+            found.sealed = sealed.datasets(wanted)
+            return found
     finally:
         store.close()
 
 
-def load(rows: Iterable[Row], wanted: frozenset[str], held_bytes: int = HELD_BYTES) -> Loaded:
+def load(
+    rows: Iterable[Row],
+    wanted: frozenset[str],
+    held_bytes: int = HELD_BYTES,
+    before: Before | None = None,
+) -> Loaded:
     """Read the tables wanted, and the head, in one pass over a ledger's rows.
 
     Args:
-        rows: (seq, stored id, signature, entry) from seq 0 on.
+        rows: (seq, stored id, signature, entry) from seq 0 on, or from where `before` ends.
         wanted: table names.
         held_bytes: how much of each table is kept in memory; the rest is spilled.
+        before: what was read before; its rows are not in the tables.
 
     Raises:
         EvidenceError: a row is no record.
         UsageError: `DISK_FULL`, `OS_REFUSED`, of the folder for temporary files.
     """
-    tree = CompactRange()
+    tree = CompactRange() if before is None else before.tree.copy()
     builders = {name: _Builder(columns(name), held_bytes) for name in wanted}
     edges = _Edges() if EDGES in wanted else None
+    late: list[list[Any]] = []  # edges whose ends may lie before: no more than a stretch has
     needles = _needles(wanted)
     for _, _, signature, entry in rows:
         record_id = records.record_id(signature, entry)
@@ -82,11 +116,25 @@ def load(rows: Iterable[Row], wanted: frozenset[str], held_bytes: int = HELD_BYT
                 builders[name].take(record)
         if edges is not None:
             for row in edges.of(record):
-                builders[EDGES].add(row)
+                late.append(row) if before is not None else builders[EDGES].add(row)
+    if before is not None:
+        for row in _placed(late, before):
+            builders[EDGES].add(row)
     root = tree.root().hex()
     if AS_OF in builders:
         builders[AS_OF].add([tree.size, root])
     return Loaded({name: item.finish() for name, item in builders.items()}, tree.size, root)
+
+
+def _placed(rows: list[list[Any]], before: Before) -> Iterator[list[Any]]:
+    """Rows of edges, those completed whose end lies before the stretch."""
+    missing = {_raw(row[_TARGET]) for row in rows if row[_TARGET_SEQ] is None}
+    found = before.find(missing) if missing else {}
+    for row in rows:
+        place = found.get(_raw(row[_TARGET])) if row[_TARGET_SEQ] is None else None
+        if place is not None:
+            row[_TARGET_SEQ], row[_TARGET_KIND] = place
+        yield row
 
 
 class _Builder:

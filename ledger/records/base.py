@@ -79,7 +79,7 @@ def empty(kind: type[list[Any] | dict[str, Any]]) -> Any:
 class Model(BaseModel):
     """A strict, frozen value: unknown fields are refused, nothing is coerced."""
 
-    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", defer_build=True)
 
 
 class Blob(Model):
@@ -147,7 +147,9 @@ class Statement(Model):
 class Envelope(Model):
     """The fields of an entry."""
 
-    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", protected_namespaces=())
+    model_config = ConfigDict(
+        strict=True, frozen=True, extra="forbid", defer_build=True, protected_namespaces=()
+    )
 
     ledger: Origin
     seq: Count

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from ledger.book import Ledger
     from ledger.ed25519 import PrivateKey
+    from ledger.query.segments import History
     from ledger.store.address import Address
 
 DEFAULT_LEDGER = "evidence"
@@ -118,6 +119,24 @@ class App:
         from ledger import places
 
         return places.state_dir(self.environment, self.home)
+
+    @property
+    def history(self) -> History:
+        """Where sealed history lies, and from which size on: `EVIDENCE_SEGMENTS_FROM`, else a million records.
+
+        Raises:
+            UsageError: `USAGE`, the variable is no number above zero.
+        """
+        from ledger import places
+        from ledger.query.segments import FROM_RECORDS, History
+
+        text = self.environment.get("EVIDENCE_SEGMENTS_FROM", "")
+        if text and not (text.isascii() and text.isdecimal() and 0 < int(text) < 2**53):
+            raise UsageError(
+                "USAGE", f"EVIDENCE_SEGMENTS_FROM is {text[:40]!r}, not a number of records"
+            )
+        folder = places.segments_dir(self.environment, self.home)
+        return History(folder, int(text) if text else FROM_RECORDS)
 
     def key_dir(self, ledger: Ledger) -> Path:
         """Where the user's own keys of a ledger lie."""

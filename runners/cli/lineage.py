@@ -60,13 +60,25 @@ def lineage(app: App, record: str, direction: str, notation: str, full: bool) ->
 
     with app.read_ledger() as ledger:
         root = _root(ledger, record)
-        graph = walk(ledger, root, "impact" if direction == "impact" else "up")
-        graph = graph if full else fold(graph)
+        graph = None if full or direction == "impact" else _from_segments(app, ledger, root)
+        if graph is None:
+            graph = walk(ledger, root, "impact" if direction == "impact" else "up")
+            graph = graph if full else fold(graph)
         suspects = _suspects(ledger, graph)
         labels = _labels(ledger, graph, suspects)
         result = as_result(graph, suspects, _bytes_of(ledger, graph))
     lines = _lines(notation, graph, labels, suspects, result)
     app.emit(result, lines, next_step=f"evidence show {render.short(root.id)}")
+
+
+def _from_segments(app: App, ledger: Ledger, root: Record) -> Graph | None:
+    """The folded lineage from sealed history; None where the ledger has none."""
+    history = app.history
+    if not history.folder.is_dir():
+        return None
+    from ledger.query.links import folded
+
+    return folded(ledger, root, history)
 
 
 def _root(ledger: Ledger, name: str) -> Record:

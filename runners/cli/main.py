@@ -81,6 +81,10 @@ REGISTRY: dict[str, dict[str, tuple[str, str]]] = {
         "diff": (f"{_HERE}.diff:diff", "Show what differs between two runs, plans or checkpoints"),
         "audit": (f"{_HERE}.audit:audit", "Audit what stands behind a checkpoint, run it again"),
         "query": (f"{_HERE}.query:query", "Ask the ledger in SQL"),
+        "segments": (
+            f"{_HERE}.segments:segments",
+            "Seal long history for quick questions, and check it",
+        ),
         "prove": (
             f"{_HERE}.seals:prove",
             "Prove that a record is under a seal, or check such a proof",

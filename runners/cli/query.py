@@ -14,8 +14,11 @@ from runners.cli.commands import Verb
 from runners.cli.context import App, pass_app
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ledger.query.ask import Limits
     from ledger.query.named_queries import NamedQuery
+    from runners.cli.progress import Progress
 
 MAX_SQL_BYTES = 1 << 20
 NAME_CHARACTERS = 16
@@ -111,7 +114,15 @@ def _answer(
     from ledger.query.ask import ask
 
     with app.progress(WAITING) as waited:
-        answer = ask(app.ledger_path, sql, values, limits, waited.to)
+        answer = ask(
+            app.ledger_path,
+            sql,
+            values,
+            limits,
+            waited.to,
+            app.history,
+            _sealing(app, waited),
+        )
     lines: list[str] = []
     data = None
     if form == "table":
@@ -136,9 +147,32 @@ def _answer_parquet(app: App, sql: str, values: dict[str, str], limits: Limits) 
         )
     query_answer.refuse_on_terminal(terminal=sys.stdout.isatty())
     with app.progress(WAITING) as waited:
-        found = ask_parquet(app.ledger_path, sql, values, limits, waited.to)
+        found = ask_parquet(
+            app.ledger_path,
+            sql,
+            values,
+            limits,
+            waited.to,
+            app.history,
+            _sealing(app, waited),
+        )
     _say_rows(app, query_answer.read_at(found.rows, found.as_of), found.truncated)
     app.emit({}, data=found.data, next_step="evidence verify")
+
+
+def _sealing(app: App, bar: Progress) -> Callable[[int, int], None]:
+    """Says once that history is sealed first, then moves the line."""
+    from runners.cli.segments import SEALING, teller
+
+    tell = teller(bar)
+
+    def told(sealed: int, of: int) -> None:
+        if bar.label != SEALING:
+            bar.label = SEALING
+            app.say(f"history is sealed for this and later questions: {of:,} records")
+        tell(sealed, of)
+
+    return told
 
 
 def _say_rows(app: App, line: str, truncated: bool) -> None:

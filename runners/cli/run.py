@@ -50,21 +50,37 @@ def status(app: App, run_id: str) -> None:
             run_views.emit_status(app, ledger, found)
 
 
-@run.command(name="list", example="evidence run list")
+@run.command(name="list", example="evidence run list\nevidence run list --all")
+@click.option("--all", "everything", is_flag=True, help="Also what its notes hide.")
 @pass_app
-def list_runs(app: App) -> None:
-    """List the runs, newest last, and the plans that nobody launched."""
+def list_runs(app: App, everything: bool) -> None:
+    """List the runs, newest last, and the plans that nobody launched.
+
+    A run or plan about which a note with the tag hidden was recorded is left out; a later note with the tag
+    shown brings it back. Nothing else is changed by that.
+    """
+    from ledger.query.hidden import is_hidden
     from runners.train.status import run_status, unlaunched
 
     with app.read_ledger() as ledger:
-        found = [run_status(ledger, item) for item in ledger.of_kind("run.launched")]
+        runs = ledger.of_kind("run.launched")
         waiting = unlaunched(ledger)
+        hidden = {item.id for item in (*runs, *waiting) if is_hidden(ledger, item)}
+        left_out = set() if everything else hidden
+        found = [run_status(ledger, item) for item in runs if item.id not in left_out]
+        waiting = [plan for plan in waiting if plan.id not in left_out]
+    lines = run_views.table(found, waiting)
+    if left_out:
+        lines.append(f"{len(left_out)} hidden: evidence run list --all")
     app.emit(
         {
-            "runs": [item.as_dict() for item in found],
-            "prepared": [run_views.prepared(plan) for plan in waiting],
+            "runs": [{**item.as_dict(), "hidden": item.run.id in hidden} for item in found],
+            "prepared": [
+                {**run_views.prepared(plan), "hidden": plan.id in hidden} for plan in waiting
+            ],
+            "left_out": len(left_out),
         },
-        run_views.table(found, waiting),
+        lines,
     )
 
 

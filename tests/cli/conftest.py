@@ -99,6 +99,8 @@ def cli(capsys, monkeypatch, tmp_path) -> Cli:
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
     monkeypatch.setenv("XDG_STATE_HOME", str(home / "state"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(home / "cache"))
+    monkeypatch.delenv("EVIDENCE_SEGMENTS_FROM", raising=False)
     monkeypatch.chdir(tmp_path)
     return Cli(capsys, home)
 

@@ -1,145 +1,81 @@
-"""Questions, tables and lineage on a large ledger: wall-clock seconds, best of three, and the memory that they took.
+"""Every named question and a lineage on a long sealed ledger: wall-clock seconds, best of three, and the memory.
 
-The ledger is unsigned (every signature is 64 zero bytes) and written row by row without the rules: reading looks at
-neither, and signing a million records would take longer than all of the bench.
+The ledger is that of `history`; its segments are made first and are not part of a question's time.
 """
 
 from __future__ import annotations
 
 import resource
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
-from itertools import islice
 from pathlib import Path
 
-import samples
-from world import ORIGIN, World, clock_at, key, row_of
-
+from benches import history as long_history
 from benches.report import Row, Settings, timed
-from ledger import record as records
-from ledger.book import DATABASE, Ledger
-from ledger.digests import sha256
-from ledger.query.ask import Limits, ask
+from ledger.book import Ledger
+from ledger.query.ask import Limits, ask, seal
 from ledger.query.lineage import fold, walk
-from ledger.query.named_queries import find
-from ledger.record import Record, Refs
-from ledger.store.sqlite import SqliteStore
+from ledger.query.links import folded
+from ledger.query.named_queries import find, names
+from ledger.query.segments import History
 
 SIZE, FULL_SIZE = 50_000, 1_000_000
 TRIES = 3
-RUNS = 20
-GROUP_ROWS = 10_000
-UNSIGNED = bytes(64)
-WITHOUT_PARAMETERS = ("kinds", "runs", "losses", "run_times", "superseded", "storage", "test_looks")
 PATIENT = Limits(timeout_s=600.0)
+QUESTION_S, LINEAGE_S = 1.0, 0.2
 
 
 def run(settings: Settings) -> list[Row]:
-    """Named questions, free SQL, a notebook's tables and a lineage."""
+    """Sealing, every named question, and the lineage of the newest checkpoint."""
     size = FULL_SIZE if settings.full else SIZE
-    folder = _built(settings, size)
-    with Ledger.read(folder) as ledger:
-        last = ledger.of_kind("update.acknowledged")[-1]
-    run_id = str(last.ref("run"))
-    works: dict[str, Callable[[], object]] = {
-        "SELECT 1": lambda: ask(folder, "SELECT 1", None, PATIENT),
-        **{
-            f"query {name}": partial(ask, folder, find(name).sql, None, PATIENT)
-            for name in WITHOUT_PARAMETERS
-        },
-        "query curve": lambda: ask(folder, find("curve").sql, {"run": run_id}, PATIENT),
-        "query impact": lambda: ask(folder, find("impact").sql, _source(folder), PATIENT),
-        "Ledger.duckdb(), every table": lambda: _notebook(folder),
-        "lineage of the last update": lambda: _lineage(folder, last.id),
-    }
-    rows = [_row(f"{name}, {size:,} records", work, settings) for name, work in works.items()]
+    folder = long_history.built(settings, size)
+    history = History(settings.scratch / "segments", min(size, FULL_SIZE))
+    settings.say("sealing")
+    _, sealing = timed(seal, folder, history)
+    values = _values(folder)
+    rows = [Row(f"sealing, {size:,} records", round(sealing.wall_s, 1), "s", "less")]
+    for name in names():
+        question = find(name)
+        given = {item.name: values[item.kind] for item in question.parameters}
+        work = partial(ask, folder, question.sql, given, PATIENT, None, history)
+        rows.append(_row(f"query {name}, {size:,} records", work, settings, QUESTION_S))
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-    return [*rows, Row("largest query process", round(peak, 1), "MiB", "less")]
+    rows.append(Row("largest process", round(peak, 1), "MiB", "less"))
+    return [*rows, *_lineages(folder, history, settings)]
 
 
-def _row(name: str, work: Callable[[], object], settings: Settings) -> Row:
+def _lineages(folder: Path, history: History, settings: Settings) -> list[Row]:
+    """From sealed edges, and from the records."""
+    with Ledger.read(folder) as ledger:
+        newest = ledger.of_kind("checkpoint.published")[-1]
+        closure = len(walk(ledger, newest, "up").nodes)
+        works: dict[str, Callable[[], object]] = {
+            "sealed edges": lambda: folded(ledger, newest, history),
+            "records": lambda: fold(walk(ledger, newest, "up")),
+        }
+        return [
+            _row(
+                f"lineage of {closure:,} records from {name}",
+                work,
+                settings,
+                LINEAGE_S if name == "sealed edges" else None,
+            )
+            for name, work in works.items()
+        ]
+
+
+def _values(folder: Path) -> dict[str, str]:
+    """A record of each kind that a question asks for: the first source, the newest of the others."""
+    kinds = {item.kind for name in names() for item in find(name).parameters}
+    with Ledger.read(folder) as ledger:
+        return {
+            kind: ledger.of_kind(kind)[0 if kind == "source.ingested" else -1].id for kind in kinds
+        }
+
+
+def _row(
+    name: str, work: Callable[[], object], settings: Settings, limit: float | None = None
+) -> Row:
     settings.say(name)
-    best = min(timed(work)[1].wall_s for _ in range(TRIES))
-    return Row(name, round(best, 3), "s", "less")
-
-
-def _source(folder: Path) -> dict[str, str]:
-    with Ledger.read(folder) as ledger:
-        return {"source": ledger.of_kind("source.ingested")[0].id}
-
-
-def _notebook(folder: Path) -> None:
-    with Ledger.read(folder) as ledger:
-        ledger.duckdb().sql("SELECT count(*) FROM records").fetchall()
-
-
-def _lineage(folder: Path, record_id: str) -> None:
-    with Ledger.read(folder) as ledger:
-        fold(walk(ledger, ledger.get(record_id), "up"))
-
-
-def _built(settings: Settings, size: int) -> Path:
-    """The ledger in the scratch folder, made where it is not there yet."""
-    folder = settings.scratch / f"unsigned-{size}"
-    if folder.exists():
-        return folder
-    settings.say(f"building an unsigned ledger of {size:,} records in {settings.scratch}")
-    building = folder.with_suffix(".building")
-    shutil.rmtree(building, ignore_errors=True)
-    world = World()
-    launches = []
-    for _ in range(RUNS):
-        world.add("plan.prepared")
-        launches.append(world.add("run.launched"))
-    world.write(building)
-    store = SqliteStore.open_writer(building / DATABASE)
-    rows = _rows(world.records[-1], launches, world.newest("split.declared"), size)
-    while group := [row_of(record) for record in islice(rows, GROUP_ROWS)]:
-        with store.transaction():
-            store.append(group)
-    store.close()
-    with Ledger.open(building, key=key("writer")):
-        pass  # writes the derived index, as a ledger in use has it
-    building.rename(folder)
-    return folder
-
-
-def _rows(
-    last: Record, launches: list[Record], split: Record | None, size: int
-) -> Iterator[Record]:
-    """Batch and update of one run after the other, until the ledger has its size."""
-    assert split is not None
-    newest: dict[str, str] = {}
-    step = 0
-    while last.seq + 1 < size:
-        step += 1
-        for launch in launches:
-            body = samples.body("batch.built", step=step, digest=sha256(f"{step}".encode()))
-            last = batch = _next(last, "batch.built", body, {"run": launch.id, "split": split.id})
-            yield batch
-            refs: Refs = {"run": launch.id, "batch": [batch.id]}
-            if launch.id in newest:
-                refs["previous"] = newest[launch.id]
-            states = {"before": samples.weights(step - 1), "after": samples.weights(step)}
-            body = samples.body("update.acknowledged", step=step, loss=str(1 + 1 / step), **states)
-            last = _next(last, "update.acknowledged", body, refs)
-            newest[launch.id] = last.id
-            yield last
-
-
-def _next(last: Record, kind: str, body: dict[str, object], refs: Refs) -> Record:
-    seq = last.seq + 1
-    entry = records.build_entry(
-        ledger=ORIGIN,
-        seq=seq,
-        prev=last.id,
-        kind=kind,
-        schema=1,
-        time=clock_at(seq),
-        actor=key("writer").id,
-        refs=refs,
-        body=body,
-        statement=None,
-    )
-    return records.parse(entry, UNSIGNED)
+    best = min((timed(work)[1] for _ in range(TRIES)), key=lambda spent: spent.wall_s)
+    return Row(name, round(best.wall_s, 3), "s", "less", limit, details=best.as_json())

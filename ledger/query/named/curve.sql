@@ -5,7 +5,12 @@ SELECT
     u.step, u.loss, u.gradient_norm, u.learning_rate,
     sum(b.trainable_tokens)::BIGINT AS trainable_tokens, u.time, u.id AS update
 FROM updates AS u
-LEFT JOIN batches AS b ON list_contains(u.ref_batch, b.id)
+LEFT JOIN (
+    SELECT id AS fed, unnest(ref_batch) AS batch
+    FROM updates
+    WHERE ref_run = $run
+) AS f ON f.fed = u.id
+LEFT JOIN batches AS b ON b.id = f.batch
 WHERE u.ref_run = $run AND NOT u.superseded
 GROUP BY ALL
 ORDER BY u.step, u.time;

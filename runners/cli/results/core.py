@@ -365,6 +365,17 @@ class Query(Result):
     tables: list[dict[str, Any]] | None = None
 
 
+class Segments(Result):
+    """`evidence segments build` and `check`: how many records are sealed, in how many segments and bytes."""
+
+    sealed: Number
+    size: Number
+    segments: Number
+    made: Number
+    refused: str | None
+    bytes: Number
+
+
 class Blobs(Result):
     """Blobs re-hashed and whole, with other bytes, withheld on purpose, and not there to read."""
 
@@ -423,6 +434,8 @@ RESULTS: dict[str, type[Result]] = {
     "policy declare": PolicyDeclare,
     "prove": Prove,
     "query": Query,
+    "segments build": Segments,
+    "segments check": Segments,
     "restore": Restore,
     "schema": Schema,
     "seal": Seal,
