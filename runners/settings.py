@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from ledger.canonical import parse_real, real
+from ledger.canonical import MAX_INTEGER, parse_real, real
 from ledger.digests import open_regular
 from ledger.errors import EvidenceError, UsageError
 from runners.setting_names import shown, unknown_setting
@@ -58,6 +58,13 @@ class Settings(BaseModel):
             UsageError: `SETTING_UNKNOWN`, with the nearest name; `SETTING_INVALID`, with the field and its bound.
         """
         cls.check_names(values)
+        for name, value in values.items():
+            if type(value) is int and abs(value) > MAX_INTEGER:
+                raise UsageError(
+                    "SETTING_INVALID",
+                    f"{name}: input should be at most {MAX_INTEGER} either way",
+                    field=name,
+                )
         try:
             plain = {
                 name: value if from_toml and isinstance(value, str) else cls._plain(name, value)

@@ -72,6 +72,10 @@ def recover(app: App, checkpoint_id: str, folder: Path) -> None:
     with app.read_ledger() as ledger:
         found = ledger.get(checkpoint_id, "checkpoint.published")
         done = rebuild(ledger, found, folder)
+        run = str(found.ref("run"))
+        ends = ledger.referrers(run, "run", "run.ended")
+        over = done.absent or any(item.body["outcome"] == "completed" for item in ends)
+    resume = f"evidence run resume {render.short(run)} --wait"
     app.emit(
         {
             "checkpoint": found.id,
@@ -89,7 +93,7 @@ def recover(app: App, checkpoint_id: str, folder: Path) -> None:
                 ("lacks", ", ".join(done.absent) or "nothing: a run can go on exactly"),
             ]
         ),
-        next_step=f"evidence run resume {render.short(str(found.ref('run')))} --wait",
+        next_step=f"evidence lineage {done.folder}" if over else resume,
     )
 
 

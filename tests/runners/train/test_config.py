@@ -28,6 +28,7 @@ def test_effective_settings_come_back_from_a_record(kind):
         ),
         pytest.param({"xyzzy": 1}, "SETTING_UNKNOWN", "xyzzy", "no setting", id="nothing near"),
         pytest.param({"steps": 0}, "SETTING_INVALID", "steps", "greater", id="too small"),
+        pytest.param({"steps": 10**90}, "SETTING_INVALID", "steps", "at most", id="too large"),
         pytest.param(
             {"steps": True}, "SETTING_INVALID", "steps", "integer", id="a boolean is no number"
         ),
