@@ -80,6 +80,11 @@ REGISTRY: dict[str, dict[str, tuple[str, str]]] = {
         "lineage": (f"{_HERE}.lineage:lineage", "Show what a record rests on, or what rests on it"),
         "diff": (f"{_HERE}.diff:diff", "Show what differs between two runs, plans or checkpoints"),
         "audit": (f"{_HERE}.audit:audit", "Audit what stands behind a checkpoint, run it again"),
+        "explain": (f"{_HERE}.explain:explain", "Say why something passed or failed, in sentences"),
+        "dossier": (
+            f"{_HERE}.dossier:dossier",
+            "Write all of it on one page that needs no network",
+        ),
         "query": (f"{_HERE}.query:query", "Ask the ledger in SQL"),
         "segments": (
             f"{_HERE}.segments:segments",
