@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from html import escape
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 BOX_WIDTH, BOX_HEIGHT = 250, 44
 GAP_X, GAP_Y, MARGIN = 24, 56, 20
-LINE_CHARACTERS = 38
+LINE_CHARACTERS = 32
 # Each rule is of this picture alone, so that it may stand in a page beside others.
 STYLE = (
     ".lineage text{font:12px monospace;fill:#222}.lineage .box{fill:#f6f8fa;stroke:#57606a}"
@@ -81,7 +82,8 @@ def _depths(graph: Graph) -> dict[str, int]:
 def _box(graph: Graph, name: str, place: tuple[int, int], label: str, suspect: bool) -> str:
     x, y = place
     kind = "suspect" if suspect else "root" if name == graph.root else ""
-    first, second = label[:LINE_CHARACTERS], label[LINE_CHARACTERS : 2 * LINE_CHARACTERS]
+    lines = wrap(label, LINE_CHARACTERS, max_lines=2, placeholder=" …") or [""]
+    first, second = (*lines, "")[:2]
     return (
         f'<g><title>{escape(name)}</title><rect class="box {kind}" x="{x}" y="{y}" '
         f'width="{BOX_WIDTH}" height="{BOX_HEIGHT}" rx="4"/>'

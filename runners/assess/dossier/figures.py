@@ -41,8 +41,11 @@ class Page:
         return tag("div", tag("p", "Derived again by"), tag("ul", *lines), class_="again")
 
     def figure_command(self, name: str) -> Markup:
-        """One command of the account."""
-        return tag("code", self.account["commands"][name], class_="command")
+        """One command of the account; a line may end between its words only."""
+        words = str(self.account["commands"][name]).split(" ")
+        parts = [tag("span", word, class_="word") for word in words]
+        spaced = [part for word in parts for part in (word, " ")][:-1]
+        return tag("code", *spaced, class_="command")
 
 
 def table(caption: str, headers: tuple[str, ...], rows: list[tuple[object, ...]]) -> Markup:
@@ -54,10 +57,10 @@ def table(caption: str, headers: tuple[str, ...], rows: list[tuple[object, ...]]
     body = [
         tag(
             "tr",
-            tag("th", row[0], scope="row", role="rowheader", data_label=headers[0]),
+            tag("th", _cell(row[0]), scope="row", role="rowheader", data_label=headers[0]),
             *(
-                tag("td", cell, role="cell", data_label=name)
-                for name, cell in zip(headers[1:], row[1:], strict=True)
+                tag("td", _cell(value), role="cell", data_label=name)
+                for name, value in zip(headers[1:], row[1:], strict=True)
             ),
             role="row",
         )
@@ -69,4 +72,9 @@ def table(caption: str, headers: tuple[str, ...], rows: list[tuple[object, ...]]
         tag("thead", tag("tr", *head, role="row"), role="rowgroup"),
         tag("tbody", *body, role="rowgroup"),
         role="table",
+        class_="two" if len(headers) == 2 else None,
     )
+
+
+def _cell(value: object) -> Markup:
+    return tag("div", value)

@@ -14,9 +14,10 @@ h2{font-size:1.2rem;margin:0 0 .75rem}
 section{margin:2rem 0;padding-top:1rem;border-top:1px solid #d1d9e0}
 p{margin:.5rem 0;max-width:46rem}
 code,.id{font:.875rem/1.4 ui-monospace,monospace;overflow-wrap:anywhere}
-.command{display:inline-block;background:#f6f8fa;border:1px solid #d1d9e0;border-radius:4px;padding:0 .35rem}
+.command{box-decoration-break:clone;-webkit-box-decoration-break:clone;background:#f6f8fa;border:1px solid #d1d9e0;border-radius:4px;padding:0 .35rem}
+.word{white-space:nowrap}
 .again{margin-top:.75rem;color:#59636e;font-size:.875rem}
-.again p{margin:0}.again ul{margin:.25rem 0;padding-left:1.25rem}.again code{color:#1f2328}
+.again p{margin:0}.again ul{margin:.25rem 0;padding-left:1.25rem;line-height:1.7}.again code{color:#1f2328}
 .verdict{border-left:6px solid #59636e;background:#f6f8fa;padding:.75rem 1rem;font-size:1.05rem;overflow-wrap:anywhere}
 .verdict.good{border-color:#1a7f37;background:#e9f7ec}
 .verdict.bad{border-color:#cf222e;background:#fdeeee}
@@ -27,7 +28,8 @@ caption{text-align:left;font-weight:600;padding:.25rem 0}
 th,td{text-align:left;vertical-align:top;padding:.4rem .6rem .4rem 0;border-bottom:1px solid #d1d9e0;overflow-wrap:anywhere}
 thead th{font-size:.8125rem;color:#59636e}
 tbody th{font-weight:600}
-.small{display:block;color:#59636e;font-size:.8125rem}
+.small{display:block;color:#59636e;font-size:.8125rem;font-weight:400}
+figure{margin:0}
 .pair{display:grid;grid-template-columns:minmax(0,1fr);gap:1.25rem;align-items:start}
 .plot{display:block;width:100%;max-width:30rem;height:auto}
 .plot text{font:12px system-ui,sans-serif;fill:#1f2328}
@@ -46,6 +48,9 @@ thead{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%
 tbody tr{border-bottom:1px solid #d1d9e0;padding:.5rem 0}
 tbody th,tbody td{border:0;padding:.1rem 0;display:grid;grid-template-columns:7.5rem minmax(0,1fr);gap:.5rem}
 tbody th::before,tbody td::before{content:attr(data-label);color:#59636e;font-size:.8125rem;font-weight:400}
+.two tbody tr{display:grid;grid-template-columns:minmax(0,11fr) minmax(0,13fr);gap:.75rem}
+.two tbody th,.two tbody td{display:block}
+.two tbody th::before,.two tbody td::before{content:none}
 }
 @media print{
 body{font-size:10pt}main{max-width:none;padding:0}
