@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ledger.codes import CODES
 from ledger.errors import EvidenceError, LedgerError, UsageError
-from runners.assess import account_test
+from runners.assess import account_parts
 from runners.assess.grants import chosen_of, gate_for
 from runners.assess.lineage_audit import audit_lineage
 from verifiers.blob_pass import MALFORMED, BlobPass, closure
+from verifiers.judgement.assemble import GATE_SEED
 from verifiers.judgement.gate_figures import figures_of
-from verifiers.judgement.study_gate import evidence_again, gate_again
+from verifiers.judgement.gates import decide_gates
+from verifiers.judgement.resampling import generator
+from verifiers.judgement.study_gate import evidence_again
 from verifiers.replay.view import View
 from verifiers.report import Report
 
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 
     from ledger.book import Ledger
     from ledger.record import Record
+    from verifiers.judgement.gate_evidence import Evidence, Limits
     from verifiers.judgement.gates import GateLine
 
 Item = dict[str, Any]
@@ -36,6 +40,7 @@ KINDS: Final = (
 )
 _SHORT: Final = 12
 _MAX_MESSAGE: Final = 300
+_LookedAt = Any  # what a gate looked at with its limits, or a dict with the problem that kept it from being gathered
 
 
 def account_of(ledger: Ledger, record: Record) -> Item:
@@ -52,7 +57,8 @@ def account_of(ledger: Ledger, record: Record) -> Item:
     view = View(ledger, ledger.blobs)
     audit = audit_lineage(ledger, checkpoint)
     promotion, rests_on = audit.pop("promotion"), audit
-    decided = None if gate is None else _gate(gate, view)
+    looked_at = None if gate is None else _tried(lambda: evidence_again(gate, view))
+    decided = None if gate is None else _gate(gate, looked_at)
     derived = _derived(ledger, record if gate is None else gate, checkpoint, view)
     refusal = ledger.get(promotion["refused"][-1]) if promotion["refused"] else None
     return {
@@ -60,10 +66,10 @@ def account_of(ledger: Ledger, record: Record) -> Item:
         "commands": _commands(record, gate, checkpoint),
         "verdict": _verdict(ledger, promotion, decided, audit["suspect"], derived["verdict"]),
         "gate": decided,
-        "figures": None if gate is None else _tried(lambda: _figures(gate, view)),
-        "test": None if gate is None else _tried(lambda: account_test.test_of(ledger, gate, view)),
-        "draws": [] if gate is None else _tried(lambda: account_test.draws(ledger, gate, view)),
-        "approvals": [] if gate is None else account_test.approvals(ledger, gate),
+        "figures": None if gate is None else _tried(lambda: _figures(gate, looked_at, view)),
+        "test": None if gate is None else _tried(lambda: account_parts.test_of(ledger, gate, view)),
+        "draws": [] if gate is None else _tried(lambda: account_parts.draws(gate, view)),
+        "approvals": [] if gate is None else account_parts.approvals(ledger, gate),
         "promotion": {**promotion, **_words(ledger, promotion, refusal)},
         "rests_on": rests_on,
         "derived": derived,
@@ -150,10 +156,10 @@ def _suspect_grant(ledger: Ledger, name: str) -> str | None:
     return None if found is None else found.reason
 
 
-def _gate(gate: Record, view: View) -> Item:
+def _gate(gate: Record, looked_at: _LookedAt) -> Item:
     """A gate's lines as they are derived now; as recorded where that is not possible, and then it says why."""
     recorded: list[Item] = gate.body["gates"]
-    derived = _tried(lambda: {"lines": [_line(item) for item in gate_again(gate, view).lines]})
+    derived = looked_at if isinstance(looked_at, dict) else _tried(lambda: _lines(*looked_at))
     if "problem" in derived:
         return {
             "passed": False,
@@ -176,6 +182,11 @@ def _gate(gate: Record, view: View) -> Item:
 _LINE: Final = ("name", "value", "threshold", "passed", "code")
 
 
+def _lines(evidence: Evidence, demanded: Limits) -> Item:
+    report = decide_gates(evidence, demanded, generator(GATE_SEED))
+    return {"lines": [_line(item) for item in report.lines]}
+
+
 def _line(line: GateLine) -> Item:
     return {**line.as_dict(), **_told(line.code)}
 
@@ -195,8 +206,10 @@ def _differs(recorded: list[Item], derived: list[Item]) -> list[str]:
     )
 
 
-def _figures(gate: Record, view: View) -> Item:
-    found = figures_of(*evidence_again(gate, view))
+def _figures(gate: Record, looked_at: _LookedAt, view: View) -> Item:
+    if isinstance(looked_at, dict):
+        return looked_at
+    found = figures_of(*looked_at)
     checkpoints = {
         record.body["tree"]: record.id
         for record in view.refs(view.ref(gate, "nomination"), "checkpoint")

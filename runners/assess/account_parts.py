@@ -85,7 +85,7 @@ def _look(arm: Record, view: View) -> Item:
     }
 
 
-def draws(ledger: Ledger, gate: Record, view: View) -> list[Item]:
+def draws(gate: Record, view: View) -> list[Item]:
     """Every draw for the gate's nomination up to the gate: what it hit, what agreed, what may have escaped it.
 
     Raises:
