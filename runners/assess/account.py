@@ -59,7 +59,9 @@ def account_of(ledger: Ledger, record: Record) -> Item:
     promotion, rests_on = audit.pop("promotion"), audit
     looked_at = None if gate is None else _tried(lambda: evidence_again(gate, view))
     decided = None if gate is None else _gate(gate, looked_at)
-    derived = _derived(ledger, record if gate is None else gate, checkpoint, view)
+    grant = ledger.get(promotion["granted"]) if promotion["granted"] else None
+    roots = [item for item in (record, gate, checkpoint, grant) if item is not None]
+    derived = _derived(ledger, roots, view)
     refusal = ledger.get(promotion["refused"][-1]) if promotion["refused"] else None
     return {
         "about": _about(ledger, record, gate, checkpoint),
@@ -109,7 +111,7 @@ def _about(ledger: Ledger, record: Record, gate: Record | None, checkpoint: Reco
 
 def _commands(record: Record, gate: Record | None, checkpoint: Record) -> dict[str, str]:
     """The commands that derive again what the parts of the account say."""
-    subject, weighed = _digits(checkpoint), _digits(gate or checkpoint)
+    subject, weighed = _digits(checkpoint), _digits(gate or record)
     return {
         "account": f"evidence explain {_digits(record)} --json",
         "gate": f"evidence verify {weighed} --level blobs",
@@ -230,12 +232,12 @@ def _words(ledger: Ledger, promotion: Item, refusal: Record | None) -> Item:
     }
 
 
-def _derived(ledger: Ledger, record: Record, checkpoint: Record, view: View) -> Item:
-    """What came of deriving again all that the record rests on, and what of it stays somebody's word."""
+def _derived(ledger: Ledger, roots: list[Record], view: View) -> Item:
+    """What came of deriving again these records and all that they rest on, and what of it stays somebody's word."""
     report = Report("blobs", records=1)
     withheld = {str(item.body["digest"]) for item in ledger.of_kind("blob.withheld")}
     found = BlobPass(view, report, withheld)
-    members = {item.id: item for root in (record, checkpoint) for item in closure(view, root)}
+    members = {item.id: item for root in roots for item in closure(view, root)}
     for item in sorted(members.values(), key=lambda item: item.seq):
         found.check(item)
     problems = [*report.wrong, *report.missing]

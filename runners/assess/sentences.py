@@ -71,9 +71,33 @@ def _verdict(account: Item) -> Iterator[Sentence]:
     if promotion["withdrawn"]:
         text = f"It was withdrawn because: {promotion['withdrawn_why']}"
         yield Sentence("verdict", text, promotion["withdrawn"], account["commands"]["promotion"])
+    yield from _standing_notes(account)
     if account["rests_on"]["suspect"]:
         text = f"It is suspect: {account['rests_on']['suspect']}"
         yield Sentence("verdict", text, about["checkpoint"], account["commands"]["checkpoint"])
+
+
+def _standing_notes(account: Item) -> Iterator[Sentence]:
+    """What limits the weight of it, and what a refusal on record said."""
+    about, figures, test = account["about"], account["figures"], account["test"]
+    command = account["commands"]["account"]
+    for words in limits_of(figures, test):
+        yield Sentence("verdict", words, about["gate"], command)
+    refused = account["promotion"]["refused"]
+    for reason in account["promotion"]["refused_for"]:
+        text = f"A refusal on record said [{reason['code']}]: {reason['message']}."
+        digits = refused[-1].removeprefix("sha256:")[:12]
+        yield Sentence("verdict", text, refused[-1], f"evidence verify {digits} --level blobs")
+
+
+def limits_of(figures: Item | None, test: Item | None) -> list[str]:
+    """Labels that belong beside a result: one seed is descriptive, fixed dialogues are a diagnostic."""
+    found = []
+    if figures is not None and len(figures.get("seeds", [])) == 1:
+        found.append("Descriptive: one training seed, however good it looks.")
+    if test is not None and "dialogue" in test.get("kinds", {}):
+        found.append("Diagnostic: the customer's turns of its dialogues are fixed beforehand.")
+    return found
 
 
 def _gate(account: Item) -> Iterator[Sentence]:
@@ -179,7 +203,8 @@ def _faith(account: Item) -> Iterator[Sentence]:
     for item in account["derived"]["on_faith"]:
         records = "1 record" if item["records"] == 1 else f"{item['records']} records"
         text = f"On faith, in {records}: {item['what']}."
-        yield Sentence("faith", text, account["about"]["gate"], account["commands"]["gate"])
+        name = account["about"]["gate"] or account["about"]["record"]
+        yield Sentence("faith", text, name, account["commands"]["gate"])
 
 
 def _rivals(account: Item) -> Iterator[Sentence]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from study_data import Answers, failing
 from study_world import StudyWorld
 
 from ledger.book import Ledger
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "small-ledger"
 
 
 @pytest.fixture(scope="module")
@@ -122,6 +125,34 @@ def test_an_invented_gate_is_unfounded(cli, tmp_path) -> None:
     assert any("another reruns" in text for text in sentences(called, "gate"))
     assert any("[GATE_UNFOUNDED]" in text for text in sentences(called, "derived"))
     assert any("Nothing was run again" in text for text in sentences(called, "reruns"))
+
+
+def test_a_grant_on_an_invented_gate_is_unfounded(cli, tmp_path) -> None:
+    """A grant that names a gate whose lines do not follow is never told as granted, and the code says so."""
+    made = StudyWorld(again=False)
+    honest = made.gate(made.here())
+    claimed = [{**line, "passed": True, "code": None} for line in honest.body["gates"]]
+    gate = made.gate(made.here(), gates=claimed, passed=True)
+    grant = made.grant(gate, made.approve(gate))
+    placed(cli, made, tmp_path)
+    called = cli.json("explain", grant.id)
+    assert called.result["verdict"] == "unfounded"
+    told = " ".join(sentences(called, "derived"))
+    assert "[GRANT_UNFOUNDED]" in told
+    assert "[GATE_UNFOUNDED]" in told
+
+
+def test_a_refusal_says_what_it_said(cli, tmp_path) -> None:
+    """Of the example's refusal the reasons on record are told, and what is missing now; no gate was decided."""
+    cli.ledger = Path(shutil.copytree(EXAMPLE, tmp_path / "example"))
+    with Ledger.read(cli.ledger) as ledger:
+        (refusal,) = ledger.of_kind("promotion.refused")
+    called = cli.json("explain", refusal.id)
+    assert called.result["verdict"] == "refused"
+    told = sentences(called, "verdict")
+    for reason in refusal.body["reasons"]:
+        assert any(f"[{reason['code']}]" in text for text in told)
+    assert any("one seed is descriptive" in text for text in sentences(called, "missing"))
 
 
 def test_missing_bytes_are_no_verdict(cli, tmp_path, promoted) -> None:

@@ -15,6 +15,7 @@ from runners.assess.dossier import more_sections, sections
 from runners.assess.dossier.figures import Page
 from runners.assess.dossier.markup import Markup, join, tag, text
 from runners.assess.dossier.style import CSS
+from runners.assess.sentences import limits_of
 from runners.assess.words import VERDICTS
 
 Item = dict[str, Any]
@@ -96,4 +97,6 @@ def _top(page: Page, title: str) -> Markup:
         "Every figure was derived again from the ledger's bytes when this page was made. The page itself proves nothing: "
         "the commands under each part derive its figures again from a copy of the ledger."
     )
-    return join(tag("h1", title), verdict, tag("p", note), page.again("gate", "account"))
+    labels = limits_of(page.account["figures"], page.account["test"])
+    shown = [tag("p", tag("strong", label)) for label in labels]
+    return join(tag("h1", title), verdict, *shown, tag("p", note), page.again("gate", "account"))
