@@ -123,7 +123,10 @@ def standing(page: Page) -> Markup:
         )
         for index, item in enumerate(page.account["approvals"])
     ]
-    missing: Rows = [(item["code"], item["message"], item["hint"]) for item in promotion["missing"]]
+    missing: Rows = [
+        (tag("span", item["code"], class_="code"), item["message"], item["hint"])
+        for item in promotion["missing"]
+    ]
     facts: Rows = [
         (name, page.digits(f"/promotion/{name}"))
         for name in ("granted", "withdrawn")
@@ -227,7 +230,11 @@ def faith(page: Page) -> Markup:
         ("outcome", page.figure("/derived/verdict")),
     ]
     problems: Rows = [
-        (item["code"], item["message"], page.digits(f"/derived/problems/{index}/record"))
+        (
+            tag("span", item["code"], class_="code"),
+            item["message"],
+            page.digits(f"/derived/problems/{index}/record"),
+        )
         for index, item in enumerate(derived["problems"])
     ]
     words: Rows = [
