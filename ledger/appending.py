@@ -169,6 +169,7 @@ class Appending(Reading):
                 chain = self._current_chain()
                 admitted = self._admit_group(chain, group, stop_at_error=stop_at_error)
                 self.store.append([record.as_row() for record in admitted])
+                self._expect_kept(admitted)
         except LedgerError as error:
             self._chain = None
             self._cache.clear()  # what was admitted here was rolled back and must not be found
@@ -189,6 +190,18 @@ class Appending(Reading):
                 waiting.done = True
         if admitted:
             self._after_commit(chain, admitted)
+
+    def _expect_kept(self, admitted: list[Record]) -> None:
+        """What was handed to the store is there before it is committed: nothing in between dropped it."""
+        if not admitted:
+            return
+        last = admitted[-1]
+        if self.store.tail() != (last.seq + 1, bytes.fromhex(last.id[7:])):
+            raise EvidenceError(
+                "LEDGER_UNREADABLE",
+                f"the store did not keep record {last.seq}; nothing of the group is acknowledged",
+                seq=last.seq,
+            )
 
     def _admit_group(
         self, chain: Chain, group: list[_Waiting], *, stop_at_error: bool
@@ -299,6 +312,7 @@ class Appending(Reading):
         mark = self._high_water()
         known = mark.size if mark is not None and mark.size <= size else 0
         chain = chain or self._load_chain(known)
+        self._expect_first(chain)
         self._chain = None  # until all of it stands
         try:
             for record in self.records(chain.size, size):
@@ -311,6 +325,12 @@ class Appending(Reading):
             )
             raise
         return chain
+
+    def _expect_first(self, chain: Chain) -> None:
+        """Record 0, by which the high-water file is found, is the one that the chain begins with."""
+        first = self.at(0)
+        if chain.size and first is not None and first.id != chain.state.ledger_id:
+            raise EvidenceError("LEDGER_UNREADABLE", "the store gives two records for seq 0", seq=0)
 
     def _take_in(self, chain: Chain, record: Record, *, signature_known_good: bool) -> None:
         chain.admit(record, signature_known_good=signature_known_good)

@@ -174,13 +174,26 @@ class BlobStore:
             )
         return data
 
-    def check(self, digest: str) -> int:
+    def check(self, digest: str, size: int | None = None) -> int:
         """Re-hash a blob as a stream; its size in bytes.
+
+        Args:
+            digest: which blob.
+            size: what it must have in bytes; one of another size is not hashed, since a hole of a terabyte costs nobody disk.
 
         Raises:
             EvidenceError: `BLOB_MISSING`, `BLOB_WRONG`, `UNSAFE_PATH`.
         """
         with self.open(digest) as stream, disk.translated(self.folder):
+            there = os.fstat(stream.fileno()).st_size
+            if size is not None and there != size:
+                raise EvidenceError(
+                    "BLOB_WRONG",
+                    f"blob {digest} has another size",
+                    field=self._place_of(digest),
+                    expected=str(size),
+                    actual=str(there),
+                )
             actual, size = digest_stream(stream)
         if actual != digest:
             raise EvidenceError(

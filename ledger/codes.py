@@ -517,6 +517,10 @@ CODES: dict[str, Code] = {
         "the SQLite library has the WAL-reset bug or ignores a setting the ledger needs",
         "install pysqlite3 0.6.1 or newer",
     ),
+    "OUT_REFUSED": Code(
+        "a file that a command would write lies in a ledger's folder, over a private key, at a link, or is there already",
+        "name another place for it",
+    ),
     "STORE_ADDRESS": Code(
         "the address of a shared store cannot be read, holds a password, or names no folder",
         "name it as postgresql://USER@HOST:PORT/DATABASE?folder=DIR; the password lies in ~/.pgpass",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ledger import canonical
-from ledger.digests import sha256
+from ledger.digests import FileEntry, sha256, tree_digest
 from ledger.ed25519 import PrivateKey
 
 BLOBS: dict[str, bytes] = {}
@@ -138,7 +138,7 @@ DATA: dict[str, dict[str, Any]] = {
         "architecture": "Qwen2ForCausalLM",
         "parameters": 1000,
         "files": [_FILE],
-        "tree": digest("model tree"),
+        "tree": tree_digest([FileEntry(_FILE["path"], _FILE["size"], _FILE["digest"])]),
         "tokenizer": digest("tokenizer"),
         "chat_template": digest("template"),
         "licence": "Apache-2.0",

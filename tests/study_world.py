@@ -12,7 +12,7 @@ from study_data import CASES, Answers, StudyData, adapter_files, failing, files_
 from world import Draft, World, key
 
 from ledger.blobs import BlobStore
-from ledger.digests import FileEntry, sha256, tree_digest
+from ledger.digests import sha256
 from ledger.errors import EvidenceError
 from ledger.record import Record, Refs
 from verifiers.judgement import assemble
@@ -53,9 +53,7 @@ class StudyWorld:
         world = self.world
         world.add("policy.declared", **{**FLOORS, **self.policy})
         self.ingest()
-        files = samples.body("model.registered")["files"]
-        tree = tree_digest(FileEntry(**item) for item in files)
-        self.baseline = world.add("model.registered", tree=tree)
+        self.baseline = world.need("model.registered")
         self.study = self.register_study()
         for seed in self.seeds:
             self.train(seed)

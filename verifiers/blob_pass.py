@@ -78,7 +78,7 @@ class BlobPass:
     def _check_blob(self, record: Record, digest: str, size: int) -> bool:
         try:
             if digest not in self.sizes:
-                self.sizes[digest] = self.view.blobs.check(digest)
+                self.sizes[digest] = self.view.blobs.check(digest, size)
                 self.report.blobs.checked += 1
                 self.report.blobs.bytes += self.sizes[digest]
             expect("BLOB_WRONG", f"size of blob {digest}", size, self.sizes[digest])

@@ -85,9 +85,8 @@ def verify(path: Path, options: Options | None = None) -> Report:
 
 def _verify_store(path: Path, store: Store, options: Options, report: Report) -> None:
     # the high-water file first: read after the records it may rightly be ahead of them
-    expected = expectations(
-        options.pinned_roots, options.expect_seal, options.state_dir, _first(store)
-    )
+    first = _first(store)
+    expected = expectations(options.pinned_roots, options.expect_seal, options.state_dir, first)
     with ExitStack() as until_told:
         with store.snapshot():  # rows are read more than once, and are the same each time
             size = _claimed_size(store)
@@ -97,6 +96,8 @@ def _verify_store(path: Path, store: Store, options: Options, report: Report) ->
                 return
             result = _reaching_back(path, store, size, options, expected)
             until_told.callback(result.passed.close)
+            if not result.wrong:
+                _expect_first(result, first)
             _check_records(path, store, result, expected, options, report)
         _check_guards(path, store, result, options, report)
 
@@ -204,7 +205,7 @@ def _check_suspects(
     if not windows:
         return
     size = result.chain.size
-    since = _records(store, first_seq(windows), size)
+    since = _passed(store, result, first_seq(windows), size)
     report_suspects(mark(since, size, windows), report)
     if named is not None:
         refuse_suspect(named, windows, result.passed.find, report)
@@ -216,7 +217,7 @@ def _check_blobs(
     from verifiers.blob_pass import closure, make_pass  # noqa: PLC0415 - loads SciPy, which level records does without
 
     work = make_pass(result.passed, BlobStore(path / BLOBS), result.withheld, report)
-    scope = _records(store, report.since, report.records)
+    scope = _passed(store, result, report.since, report.records)
     if report.scope is not None:
         scope = closure(work.view, work.view.get(report.scope))
     progress, total = options.progress, report.records
@@ -245,6 +246,36 @@ def _check_guards(
         report.warnings.append(Finding.of(stale))
 
 
+def _expect_first(result: ChainResult, first: Record | None) -> None:
+    """Record 0, by which the high-water file was found, is the one that the chain begins with."""
+    begins = result.chain.state.ledger_id
+    if result.chain.size and (first is None or first.id != begins):
+        raise EvidenceError("LEDGER_UNREADABLE", "the store gives two records for seq 0", seq=0)
+
+
+def _passed(store: Store, result: ChainResult, start: int, stop: int) -> Iterator[Record]:
+    """Records read again, each the one that passed at its place: a store may answer otherwise when it is asked again.
+
+    Raises:
+        EvidenceError: `LEDGER_UNREADABLE`, it does.
+    """
+    seq = start
+    for seq, record in enumerate(_records(store, start, stop), start):
+        if result.passed.scratch.seq_of(bytes.fromhex(record.id[7:])) != seq:
+            raise _another(seq)
+        yield record
+    if stop > start and seq != stop - 1:
+        raise _another(seq)
+
+
+def _another(seq: int) -> EvidenceError:
+    return EvidenceError(
+        "LEDGER_UNREADABLE",
+        f"the store gives another record for seq {seq} when asked again",
+        seq=seq,
+    )
+
+
 def _records(store: Store, start: int, stop: int) -> Iterator[Record]:
     for _, _, signature, entry in store.rows(start, stop):
         yield records.parse(entry, signature)
@@ -269,7 +300,10 @@ def _named(result: ChainResult, store: Store, name: str) -> Record:
     if len(rows) != 1:
         code = "REF_AMBIGUOUS" if rows else "REF_NOT_FOUND"
         raise UsageError(code, f"{len(rows)} records fit {name[:80]!r}", record=name[:80])
-    return records.parse(rows[0][3], rows[0][2])
+    named = records.parse(rows[0][3], rows[0][2])
+    if result.passed.scratch.seq_of(bytes.fromhex(named.id[7:])) != rows[0][0]:
+        raise _another(rows[0][0])
+    return named
 
 
 __all__ = ["Options", "Progress", "verify"]

@@ -112,11 +112,20 @@ def translated(path: Path) -> Iterator[None]:
 
 
 def objects(db: Connection) -> dict[tuple[str, str], str]:
-    """The text of every table, index, view and trigger of a database, by kind and name."""
+    """The text of every table, index, view and trigger of a database, by kind and name.
+
+    All of them, SQLite's own too: an index under such a name would answer in place of the table, a trigger would act, and
+    statistics steer what is asked.
+
+    Raises:
+        EvidenceError: `LEDGER_SCHEMA`, there are two of one kind and name.
+    """
     # in a hostile file each of the three may be of any type
-    return {
-        (str(kind), str(name)): str(text) for kind, name, text in db.execute(QUERIES["objects"])
-    }
+    rows = db.execute(QUERIES["objects"]).fetchall()
+    found = {(str(kind), str(name)): str(text) for kind, name, text in rows}
+    if len(found) != len(rows):
+        raise EvidenceError("LEDGER_SCHEMA", "something stands twice in the database's schema")
+    return found
 
 
 def expected_objects(script: str) -> dict[tuple[str, str], str]:

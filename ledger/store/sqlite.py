@@ -294,7 +294,7 @@ class SqliteStore:
         """The first seq at or after `start`: a gap in hostile rows must not end the reading early."""
         with translated(self.path):
             row = self._db.execute(
-                "SELECT min(seq) FROM records WHERE seq >= ?", (start,)
+                "SELECT min(seq) FROM records NOT INDEXED WHERE seq >= ?", (start,)
             ).fetchone()
         later: int | None = None if row is None else row[0]
         if later is not None and later < start:

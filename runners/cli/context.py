@@ -199,7 +199,15 @@ class App:
         folder, current = self.key_dir(ledger), ledger.state().root_key
         rotated = places.rotated_root(folder, current)
         file = rotated if rotated.exists() else folder / places.ROOT_KEY
-        return self._default_key(file, "root", "--root-key FILE")
+        found = self._default_key(file, "root", "--root-key FILE")
+        if found.id != current:
+            raise UsageError(
+                "KEY_MISSING",
+                f"the root key is now {current}, and {file} holds an earlier one",
+                field="--root-key",
+                hint="give the file of the key that it was rotated to: --root-key FILE",
+            )
+        return found
 
     def load_key(self, path: Path, variable: str = PASSPHRASE_VARIABLE) -> PrivateKey:
         """A private key file, opened with the passphrase in an environment variable.

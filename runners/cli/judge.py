@@ -23,7 +23,7 @@ WHY = {
 
 @click.group(cls=Group)
 def judge() -> None:
-    """Qualify judges."""
+    """Qualify judges before anything they say counts."""
 
 
 @judge.command(example="evidence judge qualify 91c0de --ask likelihood --key auditor.pem")

@@ -79,7 +79,10 @@ REGISTRY: dict[str, dict[str, tuple[str, str]]] = {
         "show": (f"{_HERE}.history:show", "Show one record"),
         "lineage": (f"{_HERE}.lineage:lineage", "Show what a record rests on, or what rests on it"),
         "diff": (f"{_HERE}.diff:diff", "Show what differs between two runs, plans or checkpoints"),
-        "audit": (f"{_HERE}.audit:audit", "Audit what stands behind a checkpoint, run it again"),
+        "audit": (
+            f"{_HERE}.audit:audit",
+            "Audit what stands behind a checkpoint, and run it again",
+        ),
         "explain": (f"{_HERE}.explain:explain", "Say why something passed or failed, in sentences"),
         "dossier": (
             f"{_HERE}.dossier:dossier",

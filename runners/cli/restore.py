@@ -13,6 +13,7 @@ from runners.cli import render
 from runners.cli.commands import Verb
 from runners.cli.context import App, pass_app
 from runners.cli.keys import root_key_option
+from runners.cli.targets import put
 
 if TYPE_CHECKING:
     from ledger.records.base import Seen, Statement
@@ -77,7 +78,7 @@ def _ask(app: App, why: str, file: Path) -> None:
     with app.read_ledger() as ledger:
         body, seen = restores.ask(ledger, app.state_dir, why)
         made = Request(ledger.origin, KIND, {}, body, seen, secrets.token_hex(16))
-    file.write_bytes(made.encode())
+    put(file, made.encode())
     app.emit(
         {**body, "request": str(file)},
         render.fields([*_words(body), ("request", file)]),

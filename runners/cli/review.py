@@ -30,7 +30,7 @@ review.add_command(
     Verb(
         "sign",
         callback=sign.callback,
-        params=[item for item in sign.params if item.name in ("request", "out")],
+        params=[item for item in sign.params if item.name in ("request", "bundle", "roots", "out")],
         help=sign.help,
         example="evidence review sign test.json --key /media/safe/reviewer.pem",
     )

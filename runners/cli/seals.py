@@ -12,7 +12,7 @@ from runners.cli import render
 from runners.cli.boundary import exit_code
 from runners.cli.commands import Verb
 from runners.cli.context import App, pass_app
-from runners.cli.targets import Target
+from runners.cli.targets import Target, put
 
 if TYPE_CHECKING:
     from ledger.book import Ledger
@@ -127,7 +127,7 @@ def _prove(app: App, name: str, out: Path | None) -> None:
         proof = proofs.build(note, record.seq, leaf, leaves, extra=record.signature + record.entry)
         keys = [notes.VerifierKey(ledger.origin, notes.ED25519, raw) for raw in _seal_keys(ledger)]
     if out is not None:
-        out.write_bytes(proof)
+        put(out, proof)
     result = {
         **_described(record, head),
         "vkeys": [item.encode() for item in keys],

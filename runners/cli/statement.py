@@ -14,7 +14,7 @@ from ledger.records.base import Seen
 from runners.cli import render
 from runners.cli.commands import Group
 from runners.cli.context import App, pass_app
-from runners.cli.targets import Target
+from runners.cli.targets import Target, put
 
 if TYPE_CHECKING:
     from ledger.book import Ledger
@@ -158,7 +158,7 @@ def sign(
     report, about = _checked(app, bundle, roots, asked)
     signer = app.writer_key()
     file = out or request.with_name(request.name + ".signed")
-    file.write_bytes(requests.sign(asked, signer))
+    put(file, requests.sign(asked, signer), new=out is None)
     app.emit(
         {
             "key": signer.id,

@@ -16,6 +16,7 @@ import click
 
 from ledger.errors import EvidenceError, UsageError
 from runners.cli import render
+from runners.cli.targets import put
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -96,7 +97,7 @@ class Stating:
         made = Request(
             ledger.origin, kind, refs, body, _sealed_head(ledger, refs), secrets.token_hex(16)
         )
-        self.request.write_bytes(made.encode())
+        put(self.request, made.encode())
 
     def _handed_in(self, origin: str, kind: str, body: dict[str, Any], refs: Refs) -> Statement:
         asked, made = self._answer()

@@ -73,6 +73,7 @@ NOT_ESTABLISHED = [
     "that rows became the tokens that were read: the script and the library made them",
     "how many rows were cut off or left out before the trainer was adopted",
     "what modules of its own the script imported",
+    "that a step's loss was taken on the rows of its batch: the script's process computed it",
 ]
 NOT_DECODED = "that the texts are those which became tokens: they were decoded from them"
 

@@ -18,7 +18,7 @@ from runners.prepare.shelf import model_folder
 from runners.train.child_events import check_event
 from runners.train.planned_rows import template_job
 from runners.train.plans import code_digests, training_rows, write_rows
-from runners.train.status import claims
+from runners.train.status import claims, is_adopted
 from runners.train.supervisor import planned_job, promised, start_job
 from runners.train.world_size import processes_of, rank_wait_s
 
@@ -78,7 +78,7 @@ def reexecute(
 
     Raises:
         UsageError: `MODEL_NOT_HERE`; `REEXECUTION_FAILED`, the child did not come to the end, or the run is of another
-            method.
+            method or a script's own.
         EvidenceError: `BLOB_MISSING`, `BLOB_WRONG`, `HELD_OUT_ROW`: what the run rests on is not there or not what was
             recorded.
     """
@@ -89,6 +89,13 @@ def reexecute(
             "REEXECUTION_FAILED",
             f"this version executes sft updates again, not those of {plan.body['method']}",
             record=run.id,
+        )
+    if is_adopted(plan):
+        raise UsageError(
+            "REEXECUTION_FAILED",
+            "the run was a script's of its owner: its steps are not done again by this program",
+            record=run.id,
+            hint="run the script again and compare the states of its updates: evidence diff RUN RUN",
         )
     left = {item.id: item for item in targets}
     exact = all(item.body["exact"] for item in claims(ledger, run)[1:])

@@ -44,6 +44,7 @@ def test_a_reviewer_signs_without_the_ledger(asked, tmp_path):
     assert f"about leakage.audited at seq {wanted.seq}" in said
     assert "two greetings" in said
     assert "under a root key that you named" in said
+    (tmp_path / "ask.json.signed").unlink(missing_ok=True)  # an answer is never written over
     told = asked.json(*words, *bundle).result
     assert (told["trust"], [item["id"] for item in told["about"]]) == ("pinned", [wanted.id])
     shutil.move(away, asked.ledger)

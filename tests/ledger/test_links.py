@@ -6,7 +6,7 @@ import pytest
 from descent import launch, next_update, plan, publish
 from world import World, grown
 
-from ledger.book import DATABASE, Ledger
+from ledger.book import Ledger
 from ledger.query import sealing
 from ledger.query.lineage import Graph, fold, walk
 from ledger.query.links import folded
@@ -33,7 +33,7 @@ def long(tmp_path) -> tuple[World, Ledger, History]:
             publish(world, run)
     folder = world.write(tmp_path / "ledger")
     history = History(tmp_path / "cache", 128)
-    sealing.build(folder / DATABASE, history)
+    sealing.build(folder, history)
     return world, Ledger.read(folder), history
 
 
@@ -51,7 +51,7 @@ def test_where_a_key_was_revoked_the_records_are_walked(tmp_path):
     world = grown()
     folder = world.write(tmp_path / "ledger")
     history = History(tmp_path / "cache", 32)
-    sealing.build(folder / DATABASE, history)
+    sealing.build(folder, history)
     with Ledger.read(folder) as ledger:
         assert ledger.of_kind("key.revoked")
         assert folded(ledger, world.records[-1], history) is None

@@ -1,5 +1,5 @@
 -- name: tail
-SELECT seq, id FROM records ORDER BY seq DESC LIMIT 1;
+SELECT seq, id FROM records NOT INDEXED ORDER BY seq DESC LIMIT 1;
 -- name: append
 INSERT INTO records (seq, id, prev, signature, entry) VALUES (?, ?, ?, ?, ?);
 -- name: rows
@@ -8,15 +8,15 @@ SELECT seq,
     CASE WHEN length(signature) = 64 THEN signature END,
     CASE WHEN length(entry) <= 65535 THEN entry END,
     length(entry)
-FROM records WHERE seq >= ? AND seq <= ? ORDER BY seq;
+FROM records NOT INDEXED WHERE seq >= ? AND seq <= ? ORDER BY seq;
 -- name: put_seal
 INSERT INTO seals (size, note) VALUES (?, ?) ON CONFLICT DO NOTHING;
 -- name: seals
-SELECT size, CASE WHEN length(note) <= 1000000 THEN note END FROM seals ORDER BY size;
+SELECT size, CASE WHEN length(note) <= 1000000 THEN note END FROM seals NOT INDEXED ORDER BY size;
 -- name: newest_seal
-SELECT size, CASE WHEN length(note) <= 1000000 THEN note END FROM seals ORDER BY size DESC LIMIT 1;
+SELECT size, CASE WHEN length(note) <= 1000000 THEN note END FROM seals NOT INDEXED ORDER BY size DESC LIMIT 1;
 -- name: objects
-SELECT type, name, coalesce(sql, '') FROM sqlite_master WHERE type IN ('trigger', 'view') OR name NOT LIKE 'sqlite!_%' ESCAPE '!' ORDER BY type, name;
+SELECT type, name, coalesce(sql, '') FROM sqlite_master ORDER BY type, name;
 -- name: indexed
 SELECT size, last_id FROM indexed;
 -- name: set_indexed

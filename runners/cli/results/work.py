@@ -69,7 +69,7 @@ class DataAccept(OpenResult):
 
 
 class Plan(OpenResult):
-    """`evidence plan sft`: every effective setting, and each row that is cut or dropped; `plan` is null with `--check`."""
+    """`evidence plan sft|rl`: every effective setting, and each row that is cut or dropped; `plan` is null with `--check`."""
 
     plan: Id | None
     settings: dict[str, Any]
@@ -448,6 +448,7 @@ RESULTS: dict[str, type[Result]] = {
     "eval test": EvalTest,
     "model add": ModelAdd,
     "model catalog": ModelCatalog,
+    "plan rl": Plan,
     "plan sft": Plan,
     "judge qualify": JudgeQualify,
     "nominate": Nominate,

@@ -46,7 +46,7 @@ SAME = {
     "an exponent": ("a.toml", PLAIN.replace("0.001", "1e-3")),
     "a larger exponent": ("a.toml", PLAIN.replace("0.001", "0.01e-1")),
     "zeros behind": ("a.toml", PLAIN.replace("0.001", "0.001000")),
-    "as a record has it": ("a.toml", PLAIN.replace("0.001", '"0.001"')),
+    "as a record has it": ("a.json", '{"steps": 5, "model": "m", "split": "s", "learning_rate": "0.001"}'),
     "an integer for a real": ("a.toml", PLAIN.replace("1.0", "1")),
     "underscores and a sign": ("a.toml", PLAIN.replace("steps = 5", "steps = +5")),
 }  # fmt: skip
