@@ -71,6 +71,15 @@ def lineage(app: App, record: str, direction: str, notation: str, full: bool) ->
     app.emit(result, lines, next_step=f"evidence show {render.short(root.id)}")
 
 
+def drawn_from(ledger: Ledger, root: Record) -> tuple[Graph, Label, Label]:
+    """What a record rests on, folded, with words for each node and why one is suspect: what a drawing is made of."""
+    from ledger.query.lineage import fold, walk
+
+    graph = fold(walk(ledger, root, "up"))
+    suspects = _suspects(ledger, graph)
+    return graph, _labels(ledger, graph, suspects), suspects
+
+
 def _from_segments(app: App, ledger: Ledger, root: Record) -> Graph | None:
     """The folded lineage from sealed history; None where the ledger has none."""
     history = app.history

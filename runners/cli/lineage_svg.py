@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from html import escape
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -16,28 +17,36 @@ if TYPE_CHECKING:
 
 BOX_WIDTH, BOX_HEIGHT = 250, 44
 GAP_X, GAP_Y, MARGIN = 24, 56, 20
-LINE_CHARACTERS = 38
-_STYLE = (
-    "text{font:12px monospace;fill:#222}.box{fill:#f6f8fa;stroke:#57606a}.root{fill:#ddf4ff}"
-    ".suspect{fill:#fff1e5}line{stroke:#8c959f}"
+LINE_CHARACTERS = 32
+# Each rule is of this picture alone, so that it may stand in a page beside others.
+STYLE = (
+    ".lineage text{font:12px monospace;fill:#222}.lineage .box{fill:#f6f8fa;stroke:#57606a}"
+    ".lineage .root{fill:#ddf4ff}.lineage .suspect{fill:#fff1e5}.lineage line{stroke:#8c959f}"
 )
 
 
-def draw(graph: Graph, labels: Mapping[str, str], suspects: Mapping[str, str]) -> list[str]:
+def draw(
+    graph: Graph,
+    labels: Mapping[str, str],
+    suspects: Mapping[str, str],
+    *,
+    styled: bool = True,
+) -> list[str]:
     """The picture's lines.
 
     Args:
         graph: what to draw.
         labels: words for each node.
         suspects: nodes to mark.
+        styled: whether its style stands in it; a page that has `STYLE` in its head does without.
     """
     places = _places(graph)
     width = max(x for x, _ in places.values()) + BOX_WIDTH + MARGIN
     height = max(y for _, y in places.values()) + BOX_HEIGHT + MARGIN
     size = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
     return [
-        f'<svg xmlns="http://www.w3.org/2000/svg" {size}>',
-        f"<style>{_STYLE}</style>",
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="lineage" {size}>',
+        *([f"<style>{STYLE}</style>"] if styled else []),
         *(_line(places[edge.source], places[edge.target], edge.role) for edge in graph.edges),
         *(_box(graph, name, places[name], labels[name], name in suspects) for name in graph.nodes),
         "</svg>",
@@ -73,7 +82,8 @@ def _depths(graph: Graph) -> dict[str, int]:
 def _box(graph: Graph, name: str, place: tuple[int, int], label: str, suspect: bool) -> str:
     x, y = place
     kind = "suspect" if suspect else "root" if name == graph.root else ""
-    first, second = label[:LINE_CHARACTERS], label[LINE_CHARACTERS : 2 * LINE_CHARACTERS]
+    lines = wrap(label, LINE_CHARACTERS, max_lines=2, placeholder=" …") or [""]
+    first, second = (*lines, "")[:2]
     return (
         f'<g><title>{escape(name)}</title><rect class="box {kind}" x="{x}" y="{y}" '
         f'width="{BOX_WIDTH}" height="{BOX_HEIGHT}" rx="4"/>'

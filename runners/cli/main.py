@@ -83,6 +83,11 @@ REGISTRY: dict[str, dict[str, tuple[str, str]]] = {
             f"{_HERE}.audit:audit",
             "Audit what stands behind a checkpoint, and run it again",
         ),
+        "explain": (f"{_HERE}.explain:explain", "Say why something passed or failed, in sentences"),
+        "dossier": (
+            f"{_HERE}.dossier:dossier",
+            "Write all of it on one page that needs no network",
+        ),
         "query": (f"{_HERE}.query:query", "Ask the ledger in SQL"),
         "segments": (
             f"{_HERE}.segments:segments",

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from ledger.record import Record
     from verifiers.judgement.draws import Escape, Target
 
-FORGED = ("0.01", "0.05", "0.1", "0.25", "0.5", "1.0")
 _ABOUT = ("candidate.nominated", "study.registered")
 
 
@@ -33,7 +32,7 @@ def draw(app: App, about: str) -> None:
     over this very record, so nobody knew it before. Draw after the test was evaluated: what comes later is not drawn from.
     """
     from runners.assess.drawing import make_draw
-    from verifiers.judgement.draws import escapes
+    from verifiers.judgement.draws import FORGED_SHARES, escapes
     from verifiers.judgement.reruns import back_from, strata_of, targets_of
     from verifiers.replay.view import View
 
@@ -42,7 +41,7 @@ def draw(app: App, about: str) -> None:
         view = View(ledger, ledger.blobs)
         strata = strata_of(record, list(back_from(record, view)), view)
         targets = targets_of(record.id, view)
-    chances = escapes(strata, FORGED)
+    chances = escapes(strata, FORGED_SHARES)
     app.emit(
         {
             "draw": record.id,

@@ -11,8 +11,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from hashlib import sha256
 from math import ceil, comb
+from typing import Final
 
 INDEX_BYTES = 8
+FORGED_SHARES: Final = ("0.01", "0.05", "0.1", "0.25", "0.5", "1.0")
+"""The shares of a stratum for which the chance of an escape is printed."""
 
 
 @dataclass(frozen=True)

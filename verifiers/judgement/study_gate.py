@@ -15,7 +15,7 @@ from ledger.floors import DEFAULT_POLICY
 from ledger.state import TENSORS
 from verifiers.judgement import reruns
 from verifiers.judgement.assemble import GATE_SEED, arm_of, judge_qualified, metadata_of
-from verifiers.judgement.gate_evidence import Evidence, SeedEvidence, limits
+from verifiers.judgement.gate_evidence import Evidence, Limits, SeedEvidence, limits
 from verifiers.judgement.gates import GateReport, decide_gates
 from verifiers.judgement.resampling import generator
 
@@ -45,6 +45,19 @@ def gate_of(
     Raises:
         EvidenceError: `REF_NOT_FOUND`, `BLOB_MISSING`, `BLOB_WRONG`.
     """
+    evidence, demanded = evidence_of(study, nomination, evaluations, policy, head, view)
+    return decide_gates(evidence, demanded, generator(GATE_SEED))
+
+
+def evidence_of(
+    study: Record,
+    nomination: Record,
+    evaluations: Sequence[Record],
+    policy: Mapping[str, Any] | None,
+    head: str,
+    view: View,
+) -> tuple[Evidence, Limits]:
+    """What a study's gate looks at, and the limits that hold; takes and raises what `gate_of` does."""
     by_subject = {_subject(item, view): item for item in evaluations}
     baseline = by_subject.get(str(study.ref("baseline")))
     protocol = view.ref(baseline, "protocol").body if baseline else None
@@ -62,7 +75,7 @@ def gate_of(
         from verifiers.replay.exposure import exposure_of  # noqa: PLC0415 - replay imports this module
 
         exposure = exposure_of(view.ref(baseline, "protocol"), nomination, head, view)
-    return decide_gates(Evidence(seeds, qualified, exposure), demanded, generator(GATE_SEED))
+    return Evidence(seeds, qualified, exposure), demanded
 
 
 def gate_again(gate: Record, view: View) -> GateReport:
@@ -71,8 +84,14 @@ def gate_again(gate: Record, view: View) -> GateReport:
     Raises:
         EvidenceError: as `gate_of`.
     """
+    evidence, demanded = evidence_again(gate, view)
+    return decide_gates(evidence, demanded, generator(GATE_SEED))
+
+
+def evidence_again(gate: Record, view: View) -> tuple[Evidence, Limits]:
+    """What a recorded gate looked at, gathered again; raises what `gate_of` does."""
     named = gate.ref("policy")
-    return gate_of(
+    return evidence_of(
         view.ref(gate, "study"),
         view.ref(gate, "nomination"),
         view.refs(gate, "evaluation"),

@@ -347,6 +347,42 @@ class AuditLineage(OpenResult):
     underived: dict[str, Number]
 
 
+class Sentence(Result):
+    """One sentence of an account, the record that it is about, and the command that derives it again."""
+
+    section: str
+    text: str
+    record: Id | None
+    command: str
+
+
+class Explain(OpenResult):
+    """`evidence explain`: every number of an account, derived again, and the account in sentences."""
+
+    about: dict[str, Any]
+    commands: dict[str, str]
+    verdict: str
+    gate: dict[str, Any] | None
+    figures: dict[str, Any] | None
+    test: dict[str, Any] | None
+    draws: list[dict[str, Any]] | dict[str, Any]
+    approvals: list[dict[str, Any]]
+    promotion: dict[str, Any]
+    rests_on: dict[str, Any]
+    derived: dict[str, Any]
+    sentences: list[Sentence]
+
+
+class Dossier(Result):
+    """`evidence dossier`: the page, its digest and size, and what it is about."""
+
+    file: str
+    digest: Id
+    bytes: Number
+    record: Id
+    verdict: str
+
+
 class AsOf(Result):
     """The head at which the ledger was read."""
 
@@ -419,6 +455,8 @@ RESULTS: dict[str, type[Result]] = {
     "audit lineage": AuditLineage,
     "backup": Backup,
     "diff": Diff,
+    "dossier": Dossier,
+    "explain": Explain,
     "export bundle": ExportBundle,
     "gc": Gc,
     "import": Import,
