@@ -20,6 +20,7 @@ from ledger.errors import EvidenceError, UsageError
 from ledger.merkle import CompactRange
 from ledger.query.columns import columns
 from ledger.query.names import RECORDS
+from ledger.query.places import Before
 from ledger.query.segments import (
     TAIL_UNITS,
     History,
@@ -31,7 +32,6 @@ from ledger.query.segments import (
     path_of,
     stat_of,
 )
-from ledger.query.tables import Before
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
