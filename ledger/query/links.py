@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Literal
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from ledger.errors import EvidenceError, UsageError
@@ -63,11 +64,11 @@ class _Stretch:
 
     def __init__(self, start: int, kinds: mmap.mmap, edges: mmap.mmap | None) -> None:
         self._start = start
-        self._kind_words, self._kinds = _coded(read(kinds, ["kind"])["kind"])
+        self._kind_words, self._kinds = _coded(read(kinds, ["kind"], ["kind"])["kind"])
         self._role_words: list[str] = []
         self._sources = self._roles = self._targets = memoryview(b"")
         if edges is not None:
-            table = read(edges, ["seq", "target_seq", "role"])
+            table = read(edges, ["seq", "target_seq", "role"], ["role"])
             self._sources = _numbers(table["seq"], "q")  # in the order of the ledger
             self._targets = _numbers(pc.fill_null(table["target_seq"], _NOWHERE), "q")
             self._role_words, self._roles = _coded(table["role"])
@@ -103,7 +104,9 @@ def _numbers(column: Any, code: Literal["i", "q"]) -> memoryview:
 
 def _coded(column: Any) -> tuple[list[str], memoryview]:
     """A column of few words: the words, and which one each row has."""
-    array = column.combine_chunks().dictionary_encode()
+    array = column.unify_dictionaries().combine_chunks()
+    if isinstance(array, pa.ChunkedArray):
+        array = array.chunk(0)
     return array.dictionary.to_pylist(), _numbers(array.indices, "i")
 
 
