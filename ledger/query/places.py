@@ -35,10 +35,12 @@ class Places:
 
     Args:
         before: what lies before the stretch, None where it begins at record 0.
+        kept: whether anybody will ask.
     """
 
-    def __init__(self, before: Before | None) -> None:
+    def __init__(self, before: Before | None, *, kept: bool) -> None:
         self._before = before
+        self._kept = kept
         self._places: dict[bytes, int] = {}
         self._missing: dict[str, int | None] = {}
         self.kinds: dict[int, str] = {}
@@ -47,7 +49,8 @@ class Places:
 
     def add(self, raw: bytes, seq: int) -> None:
         """A record was read."""
-        self._places[raw] = seq
+        if self._kept:
+            self._places[raw] = seq
 
     def of(self, ids: Any) -> Any:
         """Where a record or several stand; an id stays where it may be found later, and is None where it can't."""

@@ -87,9 +87,8 @@ def load(
         UsageError: `DISK_FULL`, `OS_REFUSED`, of the folder for temporary files.
     """
     tree = CompactRange() if before is None else before.tree.copy()
-    places = Places(before)
+    places = Places(before, kept=bool(wanted & {EDGES, *TABLES.values()}))
     builders = {name: _Builder(name, held_bytes, places) for name in wanted}
-    named = bool(wanted & {EDGES, *TABLES.values()})
     edges = _Edges(places) if EDGES in wanted else None
     needles = _needles(wanted)
     for seq, _, signature, entry in rows:
@@ -98,8 +97,7 @@ def load(
         tree.append(raw)
         # canonical bytes hold the kind exactly so; a hit in a body costs one parse and no more
         if needles is not None and not any(needle in entry for needle in needles):
-            if named:
-                places.add(raw, seq)
+            places.add(raw, seq)
             continue
         record = records.parse(entry, signature)
         for name in (RECORDS, TABLES.get(record.kind, "")):
@@ -108,8 +106,7 @@ def load(
         if edges is not None:
             for row in edges.of(record):
                 builders[EDGES].add(row)
-        if named:
-            places.add(raw, seq)
+        places.add(raw, seq)
     root = tree.root().hex()
     if AS_OF in builders:
         builders[AS_OF].add([tree.size, root])

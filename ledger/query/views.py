@@ -55,7 +55,9 @@ def wanted_by(sql: str) -> Wanted:
     """What a statement needs, by the names in its text; too much costs time, never a wrong answer."""
     words = set(_WORD.findall(sql.lower()))
     found = wanted(words & set(ALL_TABLES))
-    return replace(found, tables=found.tables | {_READ_BY_NAME[word] for word in words & _READ_BY_NAME.keys()})
+    return replace(
+        found, tables=found.tables | {_READ_BY_NAME[word] for word in words & _READ_BY_NAME.keys()}
+    )
 
 
 def wanted(names: set[str]) -> Wanted:

@@ -10,8 +10,8 @@ signs AS (
     UNION ALL
     SELECT ref_run_seq, seq, time FROM recorded_updates
 ),
--- a sign is one of the newest claim before it
 last_signs AS (
+    -- a sign is one of the newest claim before it
     SELECT c.seq, max(s.time) AS time
     FROM signs AS s
     ASOF JOIN claims AS c ON c.run_seq = s.run_seq AND s.seq > c.seq

@@ -21,8 +21,8 @@ fed AS (
         WHERE s.ref_run_seq = u.ref_run_seq AND s.seq > u.seq AND s.seq < p.seq AND s.from_update < u.step
     )
 ),
--- only batches on the path are opened into rows
 opened AS (
+    -- only batches on the path are opened into rows
     SELECT
         f.run_seq, f.step, b.rows_blob_digest AS rows_blob,
         unnest(CASE WHEN b.rows_blob_digest IS NULL THEN b.rows ELSE [NULL] END) AS row_digest
