@@ -1,4 +1,4 @@
-"""Every named question and a lineage on a long sealed ledger: wall-clock seconds, best of three, and the memory.
+"""Every named question and a lineage on a long sealed ledger: wall-clock seconds, best of two, and the memory.
 
 The ledger is that of `history`; its segments are made first and are not part of a question's time.
 """
@@ -22,7 +22,7 @@ from ledger.query.names import TABLES
 from ledger.query.segments import History
 
 SIZE, FULL_SIZE = 50_000, 1_000_000
-TRIES = 3
+TRIES = 2
 PATIENT = Limits(timeout_s=600.0)
 QUESTION_S, LINEAGE_S = 1.0, 0.2
 
