@@ -20,6 +20,13 @@ Link = tuple[int, int, str]
 """Source, target, role."""
 
 NOWHERE = -1
+_SCHEMA = pa.schema(
+    [
+        ("seq", pa.int64()),
+        ("target_seq", pa.int64()),
+        ("role", pa.dictionary(pa.int32(), pa.string())),
+    ]
+)
 
 
 class Backwards:
@@ -31,8 +38,8 @@ class Backwards:
     """
 
     def __init__(self, files: Iterable[mmap.mmap], later: Iterable[Link]) -> None:
-        parts = [read(data, ["seq", "target_seq", "role"], ["role"]) for data in files]
-        table = pa.concat_tables(parts).filter(pc.field("target_seq").is_valid())
+        parts = [read(data, list(_SCHEMA.names), ["role"]) for data in files]
+        table = pa.concat_tables([_SCHEMA.empty_table(), *parts]).filter(pc.field("target_seq").is_valid())
         table = table.unify_dictionaries().combine_chunks()
         # by place of what is named, and of equal ones in the order of the ledger
         order = pc.sort_indices(table, [("target_seq", "ascending"), ("seq", "ascending")])
