@@ -39,7 +39,9 @@ class Backwards:
 
     def __init__(self, files: Iterable[mmap.mmap], later: Iterable[Link]) -> None:
         parts = [read(data, list(_SCHEMA.names), ["role"]) for data in files]
-        table = pa.concat_tables([_SCHEMA.empty_table(), *parts]).filter(pc.field("target_seq").is_valid())
+        table = pa.concat_tables([_SCHEMA.empty_table(), *parts]).filter(
+            pc.field("target_seq").is_valid()
+        )
         table = table.unify_dictionaries().combine_chunks()
         # by place of what is named, and of equal ones in the order of the ledger
         order = pc.sort_indices(table, [("target_seq", "ascending"), ("seq", "ascending")])

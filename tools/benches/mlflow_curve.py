@@ -38,8 +38,8 @@ def main() -> None:
         found = client.search_runs([experiment], filter_string=wanted)[0]
         history = client.get_metric_history(found.info.run_id, "loss")
         spent.append(time.perf_counter() - begun)
-    held = sum(map(len, runs))
-    answer = {"best_s": round(min(spent), 4), "rows": len(history), "held": held}
+    stored = sum(map(len, runs))
+    answer = {"best_s": round(min(spent), 4), "rows": len(history), "stored": stored}
     print(json.dumps(answer | {"mlflow": mlflow.__version__}))
 
 

@@ -66,8 +66,8 @@ def _sqlite(folder: Path, losses: Losses, asked: str) -> Row:
                 "SELECT step, loss FROM updates WHERE run = ? ORDER BY step", (asked,)
             ).fetchall()
             spent.append(time.perf_counter() - begun)
-    held = sum(map(len, losses.values()))
-    details = {"rows": len(rows), "held": held}
+    stored = sum(map(len, losses.values()))
+    details = {"rows": len(rows), "stored": stored}
     return Row("curve, plain SQLite", round(min(spent), 4), "s", "less", details=details)
 
 
