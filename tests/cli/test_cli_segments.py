@@ -236,7 +236,7 @@ def test_segments_of_another_history_are_refused(tmp_path, history):
     one = World()
     while len(one.records) < 40:
         one.add("note.added")
-    sealing.build(one.write(tmp_path / "one") / DATABASE, history)
+    sealing.build(one.write(tmp_path / "one"), history)
     other = World()
     while len(other.records) < 40:
         other.add("note.added", text="another story")
