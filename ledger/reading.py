@@ -24,6 +24,8 @@ from ledger.store.index import Index
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
+    from ledger.query.segments import History
+
 BLOBS = "blobs"
 CACHE_RECORDS = 2048
 INDEX_TROUBLE = frozenset({"INDEX_STALE", "LEDGER_BUSY"})
@@ -189,7 +191,7 @@ class Reading:
         """(size, note) of every seal kept."""
         return list(self.store.seals())
 
-    def duckdb(self, *tables: str) -> DuckDBPyConnection:
+    def duckdb(self, *tables: str, history: History | None = None) -> DuckDBPyConnection:
         """The ledger's tables in a DuckDB of one's own, as they are now; see docs/reference/queries.md.
 
         Its answers come as pandas (`.df()`), Arrow (`.to_arrow_table()`) or Polars (`.pl()`); the table `as_of`
@@ -197,6 +199,7 @@ class Reading:
 
         Args:
             tables: which tables, to read less; all where none is named.
+            history: where segments of long ledgers lie; None to read every record.
 
         Raises:
             UsageError: `QUERY_FAILED`, there is no such table.
@@ -204,7 +207,7 @@ class Reading:
         """
         from ledger.query.notebook import duckdb_of  # noqa: PLC0415 - loads DuckDB and Arrow
 
-        return duckdb_of(self.path, tables)
+        return duckdb_of(self.path, tables, history)
 
     def is_promoted(self, folder: Path, root: str) -> bool:
         """Whether a folder's bytes are promoted by this ledger: no model is loaded that is not.

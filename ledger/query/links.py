@@ -1,4 +1,4 @@
-"""What a record rests on, walked over sealed edges: numbers only, until it is known which records are shown.
+"""What a record rests on, or what rests on it, walked over sealed edges: numbers only, until it is known which records are shown.
 
 A closure of fifty thousand records is mostly one chain that is folded away. So the walk and the folding use places
 in the ledger; the few records that are left are read from the ledger and certified by their hash.
@@ -8,37 +8,42 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 
 from ledger.errors import EvidenceError, UsageError
-from ledger.query.lineage import CHAIN_KINDS, FOLD_FROM, Edge, Graph, Node
+from ledger.query.backwards import NOWHERE, Backwards, Link, coded, numbers
+from ledger.query.lineage import CHAIN_KINDS, FOLD_FROM, Direction, Edge, Graph, Node
 from ledger.query.names import EDGES, RECORDS
 from ledger.query.sealed import Sealed, read
-from ledger.query.segments import invalid
+from ledger.suspects import first_seq, windows_in
 
 if TYPE_CHECKING:
     import mmap
+    from collections.abc import Iterator
 
     from ledger.book import Ledger
     from ledger.query.segments import History, Segment
     from ledger.record import Record
 
-_NOWHERE = -1
-Link = tuple[int, int, str]
-"""Source, target, role."""
-
 
 def folded(
-    ledger: Ledger, root: Record, history: History, fold_from: int = FOLD_FROM
+    ledger: Ledger,
+    root: Record,
+    history: History,
+    direction: Direction = "up",
+    fold_from: int = FOLD_FROM,
 ) -> Graph | None:
-    """What `fold(walk(ledger, root, "up"))` gives, from segments; None where they cannot tell.
+    """What `fold(walk(ledger, root, direction))` gives, from segments; None where they cannot tell.
+
+    Of the members of a folded stretch only those are named that a revocation may have made suspect.
 
     Args:
         ledger: where the records are.
         root: where to start.
         history: where segments lie.
+        direction: `up` for what it rests on, `impact` for what rests on it.
         fold_from: how long a stretch must be to be folded.
 
     Raises:
@@ -46,10 +51,9 @@ def folded(
     """
     try:
         sealed = Sealed.opened(history, ledger.store)
-        # of a folded record that is suspect the reason is wanted, so each must be named
-        if sealed is None or ledger.of_kind("key.revoked", raw=True):
+        if sealed is None:
             return None
-        walked = _Walk(ledger, sealed)
+        walked = _Walk(ledger, sealed, direction)
         walked.walk(root)
         return walked.graph(root, fold_from)
     except (UsageError, EvidenceError) as error:
@@ -63,14 +67,14 @@ class _Stretch:
 
     def __init__(self, start: int, kinds: mmap.mmap, edges: mmap.mmap | None) -> None:
         self._start = start
-        self._kind_words, self._kinds = _coded(read(kinds, ["kind"])["kind"])
+        self._kind_words, self._kinds = coded(read(kinds, ["kind"], ["kind"])["kind"])
         self._role_words: list[str] = []
         self._sources = self._roles = self._targets = memoryview(b"")
         if edges is not None:
-            table = read(edges, ["seq", "target_seq", "role"])
-            self._sources = _numbers(table["seq"], "q")  # in the order of the ledger
-            self._targets = _numbers(pc.fill_null(table["target_seq"], _NOWHERE), "q")
-            self._role_words, self._roles = _coded(table["role"])
+            table = read(edges, ["seq", "target_seq", "role"], ["role"])
+            self._sources = numbers(table["seq"], "q")  # in the order of the ledger
+            self._targets = numbers(pc.fill_null(table["target_seq"], NOWHERE), "q")
+            self._role_words, self._roles = coded(table["role"])
 
     def kind(self, seq: int) -> str:
         """The kind of the record at a seq."""
@@ -92,26 +96,15 @@ class _Stretch:
         return found
 
 
-def _numbers(column: Any, code: Literal["i", "q"]) -> memoryview:
-    """A column without nulls as numbers."""
-    array = column.combine_chunks() if hasattr(column, "combine_chunks") else column
-    if array.offset:
-        raise invalid("a column does not begin at its beginning")
-    plain = memoryview(array.buffers()[1]).cast("B")
-    return plain.cast(code)[: len(array)]
-
-
-def _coded(column: Any) -> tuple[list[str], memoryview]:
-    """A column of few words: the words, and which one each row has."""
-    array = column.combine_chunks().dictionary_encode()
-    return array.dictionary.to_pylist(), _numbers(array.indices, "i")
-
-
 class _Walk:
     """A closure as places and links."""
 
-    def __init__(self, ledger: Ledger, sealed: Sealed) -> None:
+    def __init__(self, ledger: Ledger, sealed: Sealed, direction: Direction) -> None:
         self._ledger = ledger
+        self._direction = direction
+        windows = windows_in(ledger.of_kind("key.revoked", raw=True))
+        # from here on a folded record may be suspect, and the reason is wanted, so it must be named
+        self._named_from = first_seq(windows) if windows else None
         self._stop = sealed.stop
         self._edges = {item.start: data for item, data in sealed.files_of(EDGES)}
         self._files = sealed.files_of(RECORDS)
@@ -121,6 +114,7 @@ class _Walk:
         self._number = [
             number for number, (item, _) in enumerate(self._files) for _ in range(self._units(item))
         ]
+        self._backwards: Backwards | None = None
         self.kinds: dict[int, str] = {}
         self.links: list[Link] = []
 
@@ -128,24 +122,42 @@ class _Walk:
         return (item.stop - item.start) // self._unit
 
     def walk(self, root: Record) -> None:
-        """Everything that a record rests on."""
+        """Everything that a record rests on, or that rests on it."""
+        if self._direction == "impact":
+            self._backwards = Backwards(self._edges.values(), self._later())
         queue = [root.seq]
         seen = {root.seq}
         for seq in queue:
-            for target, role in self._steps(seq):
-                self.links.append((seq, target, role))
-                if target not in seen:
-                    seen.add(target)
-                    queue.append(target)
+            for link in self._links(seq):
+                self.links.append(link)
+                far = link[0] if self._backwards else link[1]
+                if far not in seen:
+                    seen.add(far)
+                    queue.append(far)
+
+    def _links(self, seq: int) -> list[Link]:
+        if self._backwards is None:
+            return [(seq, target, role) for target, role in self._steps(seq)]
+        sealed = seq < self._stop
+        self.kinds[seq] = self._part_of(seq).kind(seq) if sealed else self._record(seq).kind
+        return [(source, seq, role) for source, role in self._backwards.steps(seq)]
+
+    def _later(self) -> Iterator[Link]:
+        """Links of what is not sealed."""
+        size, _ = self._ledger.store.tail()
+        for seq in range(self._stop, size):
+            for target, role in self._new_steps(seq):
+                yield seq, target, role
+        self.kinds.clear()  # of the closure only
 
     def _steps(self, seq: int) -> list[tuple[int, str]]:
         if seq >= self._stop:
             return self._new_steps(seq)
-        part = self._stretch(self._number[seq // self._unit])
+        part = self._part_of(seq)
         self.kinds[seq] = part.kind(seq)
         found = part.steps(seq)
         for target, role in found:
-            if target == _NOWHERE:
+            if target == NOWHERE:
                 raise _missing(seq, role)
         return found
 
@@ -161,7 +173,8 @@ class _Walk:
             found.append((other.seq, role))
         return found
 
-    def _stretch(self, number: int) -> _Stretch:
+    def _part_of(self, seq: int) -> _Stretch:
+        number = self._number[seq // self._unit]
         part = self._stretches[number]
         if part is None:
             item, kinds = self._files[number]
@@ -185,7 +198,7 @@ class _Walk:
         for seq in self.kinds:
             if seq not in stands_for:
                 shown[seq] = self._node(seq)
-        graph = Graph(root.id, "up")
+        graph = Graph(root.id, self._direction)
         graph.nodes = {shown[seq].id: shown[seq] for seq in sorted(shown)}
         kept: dict[Link, None] = {}
         for source, target, role in self.links:
@@ -202,7 +215,12 @@ class _Walk:
     def _folded_node(self, part: list[int]) -> Node:
         kinds = Counter(self.kinds[seq] for seq in part)
         first = self._record(part[0])
-        return Node(first.id, "folded", first.seq, part[-1], tuple(sorted(kinds.items())))
+        members = tuple(self._record(seq).id for seq in part if self._may_be_suspect(seq))
+        counts = tuple(sorted(kinds.items()))
+        return Node(first.id, "folded", first.seq, part[-1], counts, members)
+
+    def _may_be_suspect(self, seq: int) -> bool:
+        return self._named_from is not None and seq >= self._named_from
 
     def _parts(self, root: int) -> list[list[int]]:
         """Foldable records that links among them connect, each group in the order of the ledger."""

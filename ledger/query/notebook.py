@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ledger.errors import UsageError
+from ledger.errors import EvidenceError, UsageError
 from ledger.query import engine, views
+from ledger.query.ask import seal
 from ledger.query.names import ALL_TABLES, AS_OF
 from ledger.query.tables import load_folder
 
@@ -19,13 +20,19 @@ if TYPE_CHECKING:
 
     from duckdb import DuckDBPyConnection
 
+    from ledger.query.segments import History
+    from ledger.query.tables import Loaded
 
-def duckdb_of(folder: Path, tables: tuple[str, ...]) -> DuckDBPyConnection:
+
+def duckdb_of(
+    folder: Path, tables: tuple[str, ...], history: History | None = None
+) -> DuckDBPyConnection:
     """A connection that sees the tables named and what they are derived from; `as_of` always.
 
     Args:
         folder: the ledger's.
         tables: names as in `evidence query --tables`; every table where there is none.
+        history: where segments of ledgers lie, which are made first where they are due; None to read every record.
 
     Raises:
         UsageError: `QUERY_FAILED`, there is no such table; `LEDGER_NOT_FOUND`.
@@ -36,5 +43,15 @@ def duckdb_of(folder: Path, tables: tuple[str, ...]) -> DuckDBPyConnection:
         raise UsageError("QUERY_FAILED", f"no table is called {unknown[0][:60]!r}", field="tables")
     wanted = views.wanted({*(tables or ALL_TABLES), AS_OF})
     connection = engine.connect_open()
-    engine.put(connection, load_folder(folder, wanted.tables), wanted.views)
+    engine.put(connection, _loaded(folder, wanted.tables, history), wanted.views)
     return connection
+
+
+def _loaded(folder: Path, tables: frozenset[str], history: History | None) -> Loaded:
+    try:
+        return load_folder(folder, tables, history)
+    except (UsageError, EvidenceError) as error:
+        if history is None or error.code not in ("SEGMENTS_DUE", "SEGMENT_INVALID"):
+            raise
+    seal(folder, history)
+    return load_folder(folder, tables, history)

@@ -20,6 +20,7 @@ from ledger.errors import EvidenceError, UsageError
 from ledger.merkle import CompactRange
 from ledger.query.columns import columns
 from ledger.query.names import RECORDS
+from ledger.query.places import Before
 from ledger.query.segments import (
     TAIL_UNITS,
     History,
@@ -31,7 +32,6 @@ from ledger.query.segments import (
     path_of,
     stat_of,
 )
-from ledger.query.tables import Before
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from ledger.store.durable import Store
 
 _PLACE = ["id", "seq", "kind"]
+_File = tuple[Segment, mmap.mmap]
 
 
 class Sealed:
@@ -121,7 +122,7 @@ class Sealed:
         """Where sealed records stand, and their kinds, by their raw ids."""
         wanted = pa.array([PREFIX + raw.hex() for raw in ids], type=pa.string())
         found: dict[bytes, tuple[int, str]] = {}
-        for _, data in self.files_of(RECORDS):
+        for _, data in _likeliest_first(self.files_of(RECORDS)):
             if len(found) == len(ids):
                 break
             table = read(data, _PLACE)
@@ -131,10 +132,18 @@ class Sealed:
         return found
 
 
-def read(data: mmap.mmap, names: list[str]) -> Any:
-    """Some columns of a mapped file, as a table."""
+def _likeliest_first(files: list[_File]) -> list[_File]:
+    """New records name what is just before them, or a run or a split at the very beginning."""
+    return [*files[-1:], *files[:-1]]
+
+
+def read(data: mmap.mmap, names: list[str], words: Iterable[str] = ()) -> Any:
+    """Some columns of a mapped file, as a table; those of few `words` as dictionaries, which need no text made."""
     return pq.read_table(
-        pa.BufferReader(pa.py_buffer(data)), columns=names, page_checksum_verification=True
+        pa.BufferReader(pa.py_buffer(data)),
+        columns=names,
+        read_dictionary=list(words),
+        page_checksum_verification=True,
     )
 
 

@@ -21,6 +21,7 @@ from ledger.digests import sha256
 from ledger.errors import EvidenceError, LedgerError, UsageError
 from ledger.merkle import CompactRange
 from ledger.query.columns import columns
+from ledger.query.places import Before
 from ledger.query.sealed import Sealed, check_chain, id_at, mapped
 from ledger.query.segments import (
     MANIFEST,
@@ -37,7 +38,7 @@ from ledger.query.segments import (
     stat_of,
     stretches,
 )
-from ledger.query.tables import Before, load
+from ledger.query.tables import load
 from ledger.store.choose import open_reader
 from ledger.store.durable import Store
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,13 +10,14 @@ import pyarrow as pa
 
 from ledger import record as records
 from ledger.merkle import CompactRange
-from ledger.query.columns import Column, columns, fit_all
+from ledger.query.columns import columns, fit_all
 from ledger.query.names import AS_OF, EDGES, RECORDS, TABLES
+from ledger.query.places import Before, Places
 from ledger.query.spool import HELD_BYTES, Spool
 from ledger.store.choose import open_reader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable
 
     from ledger.query.segments import History
     from ledger.record import Record
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 CHUNK_ROWS = 4096
 _ID_START = len("sha256:")
-_TARGET_SEQ, _TARGET, _TARGET_KIND = 4, 5, 6
+_TARGET_SEQ, _TARGET_KIND = 4, 6
 
 
 @dataclass
@@ -37,19 +37,6 @@ class Loaded:
     root: str = ""
     sealed: dict[str, Any] = field(default_factory=dict)
     """Of a table whose earlier rows lie in segments: those rows, as a dataset of pyarrow."""
-
-
-@dataclass(frozen=True)
-class Before:
-    """What is known of the records before those that are read.
-
-    Args:
-        tree: over them.
-        find: where records of these raw ids stand, and their kinds.
-    """
-
-    tree: CompactRange
-    find: Callable[[set[bytes]], dict[bytes, tuple[int, str]]]
 
 
 def load_folder(folder: Path, wanted: frozenset[str], history: History | None = None) -> Loaded:
@@ -100,15 +87,17 @@ def load(
         UsageError: `DISK_FULL`, `OS_REFUSED`, of the folder for temporary files.
     """
     tree = CompactRange() if before is None else before.tree.copy()
-    builders = {name: _Builder(columns(name), held_bytes) for name in wanted}
-    edges = _Edges() if EDGES in wanted else None
-    late: list[list[Any]] = []  # edges whose ends may lie before: no more than a stretch has
+    places = Places(before, kept=bool(wanted & {EDGES, *TABLES.values()}))
+    builders = {name: _Builder(name, held_bytes, places) for name in wanted}
+    edges = _Edges(places) if EDGES in wanted else None
     needles = _needles(wanted)
-    for _, _, signature, entry in rows:
+    for seq, _, signature, entry in rows:
         record_id = records.record_id(signature, entry)
-        tree.append(bytes.fromhex(record_id[_ID_START:]))
+        raw = bytes.fromhex(record_id[_ID_START:])
+        tree.append(raw)
         # canonical bytes hold the kind exactly so; a hit in a body costs one parse and no more
         if needles is not None and not any(needle in entry for needle in needles):
+            places.add(raw, seq)
             continue
         record = records.parse(entry, signature)
         for name in (RECORDS, TABLES.get(record.kind, "")):
@@ -116,42 +105,42 @@ def load(
                 builders[name].take(record)
         if edges is not None:
             for row in edges.of(record):
-                late.append(row) if before is not None else builders[EDGES].add(row)
-    if before is not None:
-        for row in _placed(late, before):
-            builders[EDGES].add(row)
+                builders[EDGES].add(row)
+        places.add(raw, seq)
     root = tree.root().hex()
     if AS_OF in builders:
         builders[AS_OF].add([tree.size, root])
+    places.complete()
+    if edges is not None:
+        edges.complete()
     return Loaded({name: item.finish() for name, item in builders.items()}, tree.size, root)
 
 
-def _placed(rows: list[list[Any]], before: Before) -> Iterator[list[Any]]:
-    """Rows of edges, those completed whose end lies before the stretch."""
-    missing = {_raw(row[_TARGET]) for row in rows if row[_TARGET_SEQ] is None}
-    found = before.find(missing) if missing else {}
-    for row in rows:
-        place = found.get(_raw(row[_TARGET])) if row[_TARGET_SEQ] is None else None
-        if place is not None:
-            row[_TARGET_SEQ], row[_TARGET_KIND] = place
-        yield row
-
-
 class _Builder:
-    """Rows to an Arrow table, a chunk at a time, so that Python objects do not pile up."""
+    """Rows to an Arrow table, a chunk at a time, so that Python objects do not pile up.
 
-    def __init__(self, columns: list[Column], held_bytes: int) -> None:
-        self._columns = columns
-        self._schema = pa.schema([(column.name, column.arrow) for column in columns])
+    Where rows may name records before the stretch that is read they are kept until it is known where those
+    stand: no more than a stretch has.
+    """
+
+    def __init__(self, table: str, held_bytes: int, places: Places) -> None:
+        self._columns = columns(table)
+        self._places = places
+        self._placed = [number for number, column in enumerate(self._columns) if column.places]
+        self._waits = places.waits and (table == EDGES or bool(self._placed))
+        self._schema = pa.schema([(column.name, column.arrow) for column in self._columns])
         self._rows: list[list[Any]] = []
         self._spool = Spool(self._schema, held_bytes)
 
     def take(self, record: Record) -> None:
-        self.add([column.value(record) for column in self._columns])
+        row = [column.value(record) for column in self._columns]
+        for number in self._placed:
+            row[number] = self._places.of(row[number])
+        self.add(row)
 
     def add(self, row: list[Any]) -> None:
         self._rows.append(row)
-        if len(self._rows) >= CHUNK_ROWS:
+        if len(self._rows) >= CHUNK_ROWS and not self._waits:
             self._flush()
 
     def finish(self) -> Any:
@@ -161,6 +150,9 @@ class _Builder:
     def _flush(self) -> None:
         if not self._rows:
             return
+        for number in self._placed:
+            for row in self._rows:
+                row[number] = self._places.placed(row[number])
         arrays = [
             pa.array(fit_all(values, column.type), type=column.arrow)
             for column, values in zip(self._columns, zip(*self._rows, strict=True), strict=True)
@@ -170,30 +162,32 @@ class _Builder:
 
 
 class _Edges:
-    """Rows of the edges table; remembers where each record stands, in some hundred bytes a record."""
+    """Rows of the edges table; the kind of what is named is known of records that were read."""
 
-    def __init__(self) -> None:
-        self._places: dict[bytes, int] = {}
-        self._seqs = array("q")
-        self._kinds: list[str] = []  # few distinct ones, each kept once
+    def __init__(self, places: Places) -> None:
+        self._places = places
+        self._kinds: dict[int, str] = {}  # few distinct ones, each kept once
         self._kind_of: dict[str, str] = {}
+        self._late: list[list[Any]] = []
 
     def of(self, record: Record) -> list[list[Any]]:
-        self._places[_raw(record.id)] = len(self._seqs)
-        self._seqs.append(record.seq)
-        self._kinds.append(self._kind_of.setdefault(record.kind, record.kind))
-        return [
-            [record.seq, record.id, record.kind, role, *self._target(ref)]
+        self._kinds[record.seq] = self._kind_of.setdefault(record.kind, record.kind)
+        rows = [
+            [record.seq, record.id, record.kind, role, self._places.of(ref), ref, None]
             for role, ref in record.all_refs()
         ]
+        for row in rows:
+            self._late.append(row) if isinstance(row[_TARGET_SEQ], str) else self._complete(row)
+        return rows
 
-    def _target(self, ref: str) -> tuple[int | None, str, str | None]:
-        place = self._places.get(_raw(ref))
-        return (None, ref, None) if place is None else (self._seqs[place], ref, self._kinds[place])
+    def complete(self) -> None:
+        """Fill in what lies before the stretch, when `places` knows it."""
+        for row in self._late:
+            self._complete(row)
 
-
-def _raw(record_id: str) -> bytes:
-    return bytes.fromhex(record_id[_ID_START:])
+    def _complete(self, row: list[Any]) -> None:
+        seq = row[_TARGET_SEQ] = self._places.placed(row[_TARGET_SEQ])
+        row[_TARGET_KIND] = self._kinds.get(seq) or self._places.kinds.get(seq)
 
 
 def _needles(wanted: frozenset[str]) -> list[bytes] | None:

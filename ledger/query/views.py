@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 
@@ -53,7 +53,11 @@ def view(name: str) -> View:
 
 def wanted_by(sql: str) -> Wanted:
     """What a statement needs, by the names in its text; too much costs time, never a wrong answer."""
-    return wanted(set(_WORD.findall(sql.lower())) & set(ALL_TABLES))
+    words = set(_WORD.findall(sql.lower()))
+    found = wanted(words & set(ALL_TABLES))
+    return replace(
+        found, tables=found.tables | {_READ_BY_NAME[word] for word in words & _READ_BY_NAME.keys()}
+    )
 
 
 def wanted(names: set[str]) -> Wanted:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ledger.book import Ledger
-    from ledger.query.lineage import Graph, Node
+    from ledger.query.lineage import Direction, Graph, Node
     from ledger.record import Record
 
 Label = dict[str, str]
@@ -60,9 +60,10 @@ def lineage(app: App, record: str, direction: str, notation: str, full: bool) ->
 
     with app.read_ledger() as ledger:
         root = _root(ledger, record)
-        graph = None if full or direction == "impact" else _from_segments(app, ledger, root)
+        way: Direction = "impact" if direction == "impact" else "up"
+        graph = None if full else _from_segments(app, ledger, root, way)
         if graph is None:
-            graph = walk(ledger, root, "impact" if direction == "impact" else "up")
+            graph = walk(ledger, root, way)
             graph = graph if full else fold(graph)
         suspects = _suspects(ledger, graph)
         labels = _labels(ledger, graph, suspects)
@@ -80,14 +81,14 @@ def drawn_from(ledger: Ledger, root: Record) -> tuple[Graph, Label, Label]:
     return graph, _labels(ledger, graph, suspects), suspects
 
 
-def _from_segments(app: App, ledger: Ledger, root: Record) -> Graph | None:
+def _from_segments(app: App, ledger: Ledger, root: Record, direction: Direction) -> Graph | None:
     """The folded lineage from sealed history; None where the ledger has none."""
     history = app.history
     if not history.folder.is_dir():
         return None
     from ledger.query.links import folded
 
-    return folded(ledger, root, history)
+    return folded(ledger, root, history, direction)
 
 
 def _root(ledger: Ledger, name: str) -> Record:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from descent import launch, next_update, plan, publish
-from world import World, grown
+from world import World
 
 from ledger.book import Ledger
 from ledger.query import sealing
@@ -37,24 +37,37 @@ def long(tmp_path) -> tuple[World, Ledger, History]:
     return world, Ledger.read(folder), history
 
 
-def test_every_record_has_the_lineage_that_walking_gives(long):
-    """Whatever record is asked about, sealed or new, the folded graph is the same."""
+@pytest.mark.parametrize("direction", ["up", "impact"])
+def test_every_record_has_the_lineage_that_walking_gives(long, direction):
+    """Whatever record is asked about, sealed or new, up and down, the folded graph is the same."""
     world, ledger, history = long
     with ledger:
         for record in world.records:
-            plain = fold(walk(ledger, record, "up"))
-            assert same(folded(ledger, record, history), plain), record.kind
+            plain = fold(walk(ledger, record, direction))
+            assert same(folded(ledger, record, history, direction), plain), record.kind
 
 
-def test_where_a_key_was_revoked_the_records_are_walked(tmp_path):
-    """What is suspect inside a folded stretch must be named, so sealed edges alone do not do."""
-    world = grown()
+@pytest.mark.parametrize("direction", ["up", "impact"])
+def test_after_a_revocation_folded_members_that_may_be_suspect_are_named(tmp_path, direction):
+    """From the first seq that a revocation reaches back to, a stretch names its members; nothing else changes."""
+    world = World()
+    run = launch(world, plan(world, budget_updates=40))
+    updates = [world.admit(next_update(world, run)) for _ in range(20)]
+    checkpoint = publish(world, run)
+    world.add("key.revoked", key=updates[0].actor, from_seq=updates[10].seq)
     folder = world.write(tmp_path / "ledger")
     history = History(tmp_path / "cache", 32)
     sealing.build(folder, history)
     with Ledger.read(folder) as ledger:
-        assert ledger.of_kind("key.revoked")
-        assert folded(ledger, world.records[-1], history) is None
+        root = checkpoint if direction == "up" else run
+        graph = folded(ledger, root, history, direction)
+        assert same(graph, fold(walk(ledger, root, direction)))
+        named = {name for node in graph.nodes.values() for name in node.members}
+        ids = {item.seq: item.id for item in world.records}
+        stretches = [node for node in graph.nodes.values() if node.kind == "folded"]
+        last = max(node.last_seq for node in stretches)
+        assert ids[last] in named
+        assert {item.id for item in updates[:10]}.isdisjoint(named)
 
 
 def test_without_segments_the_records_are_walked(long, tmp_path):

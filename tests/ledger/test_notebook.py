@@ -9,6 +9,7 @@ from world import World, grown
 from ledger.book import DATABASE, Ledger
 from ledger.errors import UsageError
 from ledger.query.names import ALL_TABLES
+from ledger.query.segments import History
 
 
 @pytest.fixture(scope="module")
@@ -75,3 +76,16 @@ def test_a_writer_sees_what_it_has_appended(ledger):
     assert before.sql("SELECT count(*) FROM notes").fetchall() == [(0,)]
     assert ledger.duckdb("notes").sql("SELECT text FROM notes").fetchall() == [("later",)]
     ledger.append("note.added", {"text": "later still"}, {})
+
+
+def test_a_long_ledger_is_read_from_its_segments(read, world, tmp_path):
+    """Where segments are due they are made first, and the tables are the same."""
+    history = History(tmp_path / "cache", 32)
+    sealed, plain = (
+        read.duckdb("records", "updates", history=history),
+        read.duckdb("records", "updates"),
+    )
+    assert list(history.folder.rglob("*-records.parquet"))
+    for table in ("records", "updates", "as_of"):
+        rows = f"SELECT * FROM {table} ORDER BY ALL"
+        assert sealed.sql(rows).fetchall() == plain.sql(rows).fetchall()

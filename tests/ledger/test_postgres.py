@@ -19,7 +19,10 @@ from world import ORIGIN, WRITER_ROLES, clock_at, grown, key
 
 from ledger.book import DATABASE, Ledger
 from ledger.errors import EvidenceError, LedgerError, UsageError
-from ledger.query.ask import ask
+from ledger.query.ask import ask, seal
+from ledger.query.lineage import fold, walk
+from ledger.query.links import folded
+from ledger.query.segments import History
 from ledger.records.identity import NoteAdded
 from ledger.store.address import POINTER, VARIABLE, parse, read_pointer
 from ledger.store.choose import open_reader, open_writer
@@ -386,6 +389,28 @@ def test_questions_are_asked_of_the_server_s_records(named, shared):
         size, root, _ = ledger.head()
     assert answer.rows == [[size]]
     assert (answer.as_of.size, answer.as_of.root) == (size, root.hex())
+
+
+def test_segments_are_made_of_the_server_s_records(named, shared, tmp_path):
+    """History is sealed from the server, and questions and lineage give from it what they give without."""
+    with Ledger.open(shared, key=key("writer")) as ledger:
+        for number in range(20):
+            ledger.append("note.added", NoteAdded(text=f"note {number}"))
+    history = History(tmp_path / "cache", 16)
+    built = seal(shared, history)
+    assert built["sealed"] > 16
+    with Ledger.open(shared, key=key("writer")) as ledger:
+        first, last = ledger.at(0), ledger.append("note.added", NoteAdded(text="new"))
+        assert first is not None
+        ledger.append("note.added", NoteAdded(text="about both"), {"about": [first.id, last.id]})
+    sql = "SELECT seq, id, target_seq FROM records LEFT JOIN edges USING (seq, id) ORDER BY ALL"
+    plain, sealed = ask(shared, sql), ask(shared, sql, history=history)
+    assert (sealed.rows, sealed.as_of) == (plain.rows, plain.as_of)
+    with Ledger.read(shared) as ledger:
+        found, walked = folded(ledger, first, history, "impact"), walk(ledger, first, "impact")
+        assert found is not None
+        assert list(found.nodes) == list(fold(walked).nodes)
+        assert len(found.nodes) > 1
 
 
 def test_creation_that_fails_leaves_nothing_on_the_server(named, folder):

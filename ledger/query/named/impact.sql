@@ -2,12 +2,15 @@
 -- units: records in records; first_seq and last_seq are positions from 0
 -- parameter source (source.ingested): the source
 WITH RECURSIVE steps AS MATERIALIZED (
-    -- an update's run leads to all of its updates, so the long way from update to update need not be walked
+    -- what a run made by the hundred thousand names its run; the long ways from one such record to the next need not
+    -- be walked
     SELECT e.seq, e.target_seq, e.kind
     FROM edges AS e
     WHERE
-        e.role NOT IN ('previous', 'replays')
-        AND e.kind NOT IN ('note.added', 'blob.withheld', 'promotion.withdrawn')
+        e.kind NOT IN (
+            'rollout.group', 'rollout.rejected', 'batch.built', 'update.acknowledged', 'note.added', 'blob.withheld',
+            'promotion.withdrawn'
+        )
 ),
 reached AS (
     SELECT 'source.ingested' AS kind, s.seq, TRUE AS is_start
@@ -18,10 +21,24 @@ reached AS (
     FROM reached AS r
     JOIN steps AS e ON e.target_seq = r.seq
 ),
+made AS (
+    SELECT 'rollout.group' AS kind, seq, ref_run_seq FROM groups
+    UNION ALL
+    SELECT 'rollout.rejected' AS kind, seq, ref_run_seq FROM rejected_groups
+    UNION ALL
+    SELECT 'batch.built' AS kind, seq, ref_run_seq FROM recorded_batches
+    UNION ALL
+    SELECT 'update.acknowledged' AS kind, seq, ref_run_seq FROM recorded_updates
+),
+all_reached AS (
+    SELECT kind, seq FROM reached WHERE NOT is_start
+    UNION ALL
+    SELECT m.kind, m.seq FROM made AS m
+    WHERE m.ref_run_seq IN (SELECT seq FROM reached)
+),
 by_kind AS (
     SELECT kind, count(*) AS records, min(seq) AS first_seq, max(seq) AS last_seq
-    FROM reached
-    WHERE NOT is_start
+    FROM all_reached
     GROUP BY kind
 )
 SELECT b.kind, b.records, b.first_seq, b.last_seq, r.id AS newest
