@@ -26,13 +26,13 @@ _OBJECTIVES = {
 _SCALES = {"group": "std", "True": "std", "none": "none", "False": "none"}
 _FREE = frozenset(
     {
-        "output_dir", "run_name", "report_to", "disable_tqdm", "use_cpu", "data_seed", "do_train", "project",
-        "save_strategy", "save_steps", "save_total_limit", "eval_strategy", "eval_steps", "do_eval", "num_train_epochs",
-        "scale_rewards", "shuffle_dataset", "disable_dropout", "dataloader_drop_last", "include_num_input_tokens_seen",
+        "output_dir", "run_name", "report_to", "disable_tqdm", "use_cpu", "data_seed", "do_train", "do_eval", "project",
+        "save_strategy", "save_steps", "save_total_limit", "eval_strategy", "eval_steps", "num_train_epochs",
+        "scale_rewards", "shuffle_dataset", "disable_dropout", "include_num_input_tokens_seen",
     }
 )  # fmt: skip
 """Arguments that change nothing that is learnt, or that this trainer takes over: advantages, order, dropout."""
-_FREE_STARTS = ("hub_", "push_to_hub", "logging_", "log_", "trackio_", "wandb_")
+_FREE_STARTS = ("dataloader_", "hub_", "push_to_hub", "logging_", "log_", "trackio_", "wandb_")
 _ADAPTER_FREE = frozenset({"base_model_name_or_path", "revision", "inference_mode", "peft_version"})
 
 
@@ -85,7 +85,7 @@ def _check(field: str, given: Any, used: Any) -> None:
         same = plain(given) == plain(used)
     if not same:
         raise refused(
-            field, f"it is {plain(given)}, and a run of groups on record has {plain(used)}"
+            field, f"{field} is {plain(given)}, and a run of groups on record has {plain(used)}"
         )
 
 

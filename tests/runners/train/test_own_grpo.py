@@ -7,7 +7,6 @@ import importlib.util
 import pytest
 from rl_job import scenarios
 
-
 pytest.importorskip("trl", reason="needs the train extra")
 
 from own_script import AutoTokenizer, Dataset, lora, torch, verified
