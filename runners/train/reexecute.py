@@ -16,6 +16,7 @@ from runners.environment import library_versions
 from runners.prepare.data import read_lines
 from runners.prepare.shelf import model_folder
 from runners.train.child_events import check_event
+from runners.train.group_checks import check_sampled
 from runners.train.methods import groups_job
 from runners.train.own_rl_settings import TRAINER
 from runners.train.planned_rows import template_job
@@ -206,22 +207,26 @@ def _job(ledger: Ledger, plan: Record, path: _Path, shelf: Path, place: Path) ->
     split = ledger.get(str(plan.ref("split")))
     if plan.body["method"] == "rl":
         own = is_adopted(plan)
-        reward = plan.body["settings"]["reward"]
-        rows = asking_rows(ledger, split) if own else task_rows(ledger, split, reward)[0]
+        settings = plan.body["settings"]
+        rows = (
+            asking_rows(ledger, split) if own else task_rows(ledger, split, settings["reward"])[0]
+        )
         write_rows(place / "rows.jsonl", rows)
-        batches = [_groups(ledger, item, place / "groups") for item in path.updates]
-        return {**common, **groups_job(ledger, plan, folder, place), "batches": batches}
+        groups = [_groups(ledger, item, settings, place / "groups") for item in path.updates]
+        return {**common, **groups_job(ledger, plan, folder, place), "batches": groups}
     write_rows(place / "rows.jsonl", training_rows(ledger, split))
     batches = [_rows(ledger, item) for item in path.updates]
     return {**common, **template_job(ledger, plan, place), "batches": batches}
 
 
-def _groups(ledger: Ledger, update: Record, place: Path) -> list[dict[str, str]]:
+def _groups(
+    ledger: Ledger, update: Record, settings: dict[str, Any], place: Path
+) -> list[dict[str, str]]:
     """The groups that an update read, their files put into a folder.
 
     Raises:
         UsageError: `REEXECUTION_FAILED`, its batch lists completions one by one, which only other trainers do.
-        EvidenceError: `BLOB_MISSING`, `BLOB_WRONG`.
+        EvidenceError: `BLOB_MISSING`, `BLOB_WRONG`; a group's own fault, see `check_sampled`.
     """
     place.mkdir(exist_ok=True)
     found = []
@@ -232,10 +237,13 @@ def _groups(ledger: Ledger, update: Record, place: Path) -> list[dict[str, str]]
                 "REEXECUTION_FAILED", "its batch does not read whole groups", record=batch.id
             )
         for group in (ledger.get(item) for item in batch.ref_list("group")):
-            files = {"samples": group.body["samples"], "trace": group.body["trace"]}
-            paths = {part: place / f"{group.id[7:]}.{part}" for part in files}
-            for part, blob in files.items():
-                paths[part].write_bytes(ledger.blobs.read(blob["digest"]))
+            body = group.body
+            if body["trace"] is None:
+                raise EvidenceError("GROUP_MALFORMED", "the group has no trace", record=group.id)
+            paths = {part: place / f"{group.id[7:]}.{part}" for part in ("samples", "trace")}
+            for part, path in paths.items():
+                path.write_bytes(ledger.blobs.read(body[part]["digest"]))
+            check_sampled(body, paths["samples"], paths["trace"], {body["task"]}, settings)
             found.append({"id": group.id, **{part: str(path) for part, path in paths.items()}})
     return found
 
