@@ -15,7 +15,7 @@ from runners.child import Event, Reply, run_child
 from runners.environment import library_versions
 from runners.prepare.data import read_lines
 from runners.prepare.shelf import model_folder
-from runners.train.child_events import check_event
+from runners.train.child_events import FIELDS, check_event
 from runners.train.group_checks import check_sampled
 from runners.train.methods import groups_job
 from runners.train.own_rl_settings import TRAINER
@@ -170,9 +170,11 @@ def _execute(
 ) -> dict[int, Event]:
     """The child's updates by step, from a state and the recorded batches."""
     found: dict[int, Event] = {}
+    groups = plan.body["method"] == "rl"
+    fields = RL_FIELDS if groups else FIELDS
 
     def answer(event: Event) -> Reply:
-        check_event(event, RL_FIELDS)
+        check_event(event, fields)
         if event["event"] == "update":
             found[event["step"]] = event
             tell(event["step"])
@@ -180,7 +182,7 @@ def _execute(
 
     log = place / "child.log"
     done = run_child(
-        RL_CHILD if plan.body["method"] == "rl" else CHILD,
+        RL_CHILD if groups else CHILD,
         _job(ledger, plan, path, shelf, place),
         answer,
         log,
