@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 from ledger import canonical
 from ledger.errors import EvidenceError, LedgerError, UsageError
@@ -26,6 +26,19 @@ if TYPE_CHECKING:
 MAX_LINE_BYTES = 4 << 20
 
 OUTCOMES = frozenset({"completed", "failed", "stopped"})
+
+
+class Asked(Protocol):
+    """Who is told what happened, or is about to, and answers once it is written down.
+
+    Attributes:
+        stop: whether to take no further step.
+    """
+
+    stop: bool
+
+    def ask(self, event: str, **fields: Any) -> dict[str, Any]:
+        """Say what happened, or is about to; see `Channel.ask`."""
 
 
 class Channel:

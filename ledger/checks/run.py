@@ -239,10 +239,10 @@ def _ended(context: Context) -> None:
 
 
 def _completed(context: Context) -> None:
-    """R8: a completed supervised run names the checkpoint of its last update and binds the weights in it."""
+    """R8: a completed supervised or reinforcement run names the checkpoint of its last update and binds the weights in it."""
     body = cast("RunEnded", context.body)
     run = context.open_run()
-    if body.outcome != "completed" or run.method != "sft":
+    if body.outcome != "completed" or run.method not in ("sft", "rl"):
         return
     checkpoint = context.ref("checkpoint")
     if checkpoint is None or checkpoint.ref("update") != run.last_update:

@@ -90,7 +90,7 @@ def method_of(trainer: Any) -> str:
         raise _refused(
             "trainer",
             f"a {names[0]} is none of {', '.join(METHODS)}",
-            "a trainer with rollouts needs groups and an audited reward on record, which this callback does not write",
+            "a trainer with rollouts needs groups and an audited reward on record: use LedgerGRPOTrainer, docs/own-script.md",
         )
     for name, needed, why in REQUIRED:
         if getattr(trainer.args, name, needed) != needed:

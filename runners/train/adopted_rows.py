@@ -33,6 +33,9 @@ MADE = frozenset(
 )  # fmt: skip
 """Columns that the library makes."""
 
+ASKING = ("desk", "scenario")
+"""Kinds of rows that ask and do not answer: tasks of a run of groups, taken as they are."""
+
 _SHAPES: tuple[frozenset[str], ...] = (
     frozenset({"messages", "tools"}),
     frozenset({"chosen", "rejected", "prompt", "tools"}),
@@ -69,6 +72,7 @@ def adopted_rows(
     *,
     keep_held_out: bool = False,
     joined: bool = False,
+    asking: bool = False,
 ) -> AdoptedRows:
     """Every row of a data set, or a refusal that names the first that cannot go on record.
 
@@ -76,6 +80,7 @@ def adopted_rows(
         dataset: yields each row by column, as a `datasets.Dataset` does.
         tokenizer: the trainer's, with `eos_token` and `decode`.
         keep_held_out: rows that declare themselves held out are taken all the same: these are not for training.
+        asking: rows of a kind that asks are taken as they are.
         joined: the library has put the prompt before both answers, as its reward trainer does.
 
     Raises:
@@ -87,7 +92,9 @@ def adopted_rows(
     decoded = False
     for position, example in enumerate(dataset):
         given = {name: value for name, value in example.items() if name not in MADE}
-        value = _in_shape(present(given), str(tokenizer.eos_token or ""))
+        value = present(given)
+        if not (asking and value.get("kind") in ASKING):
+            value = _in_shape(value, str(tokenizer.eos_token or ""))
         if value is not None and joined and "prompt" in value:
             value = _parted(value)
         if value is None:

@@ -8,6 +8,7 @@ are collected; with dynamic sampling they are collected until a whole generation
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from ledger.canonical import real
 from ledger.errors import UsageError
 from runners.seeding import derive
 from runners.train.group_files import Group, Member
-from runners.train.rewarding import earned
+from runners.train.rewarding import Earned, earned
 from runners.train.sampling import sample
 from runners.train.tasks import drawn
 from verifiers.learning.advantages import advantages, is_constant
@@ -23,10 +24,14 @@ from verifiers.learning.advantages import advantages, is_constant
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from runners.protocol import Channel
+    from runners.protocol import Asked
     from runners.train.journal import Journal
     from runners.train.rl_config import RlSettings
     from runners.train.tasks import Task
+
+
+Judge = Callable[[Mapping[str, Any], str, str, int, "RlSettings"], Earned]
+"""What a completion earns, by its row, text, stop, sampled tokens and the settings (`runners.train.rewarding.earned`)."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +82,7 @@ class Sampler:
         settings: of the run.
         journal: keeps what was sampled.
         channel: where groups are said.
+        judge: what gives rewards.
     """
 
     model: Any
@@ -86,7 +92,8 @@ class Sampler:
     ends: Collection[int]
     settings: RlSettings
     journal: Journal
-    channel: Channel
+    channel: Asked
+    judge: Judge = earned
 
     def generation(self, number: int, draws: int, state: str) -> Generation:
         """The next generation.
@@ -178,7 +185,7 @@ class Sampler:
         made = []
         for seed, item in zip(seeds, found, strict=True):
             text = self.tokenizer.decode(list(item.ids), skip_special_tokens=True)
-            reward, parts, failed = earned(task.row, text, item.stop, len(item.ids), settings)
+            reward, parts, failed = self.judge(task.row, text, item.stop, len(item.ids), settings)
             made.append(
                 Member(seed, item.ids, item.logprobs, text, item.stop, reward, parts, failed)
             )

@@ -78,20 +78,31 @@ def _rl_supervised(attempt: Attempt, given: dict[str, Any]) -> Supervised:
 
 
 def _rl_job(attempt: Attempt) -> dict[str, Any]:
-    """The template in effect, the journal, the counts of rows, and the checkpoint that the run began with."""
-    material, ledger = attempt.material, attempt.ledger
-    template = attempt.place / "template.jinja"
-    text = model_template(material.folder, str(material.model.body["name"]))
-    template.write_bytes(in_effect(text, None).encode())
-    parent = material.plan.ref("parent")
-    rows = material.plan.body["rows"]
+    """What every job of groups has, and the journal, which outlives the attempt."""
+    material = attempt.material
+    common = groups_job(attempt.ledger, material.plan, material.folder, attempt.place)
+    return {**common, "journal": str(attempt.work / JOURNAL)}
+
+
+def groups_job(ledger: Ledger, plan: Record, folder: Path, place: Path) -> dict[str, Any]:
+    """The template in effect, the counts of rows, and the checkpoint that the run began with.
+
+    Args:
+        ledger: holds the plan.
+        plan: of the run.
+        folder: the base model's.
+        place: where files of the job are put.
+    """
+    model = ledger.get(str(plan.ref("model")))
+    template = place / "template.jinja"
+    template.write_bytes(in_effect(model_template(folder, str(model.body["name"])), None).encode())
+    parent, rows = plan.ref("parent"), plan.body["rows"]
     return {
         "template": str(template),
-        "journal": str(attempt.work / JOURNAL),
         "counts": {name: rows[name] for name in ("input", "truncated", "dropped")},
         "reference": None
         if parent is None
-        else _checkpoint_job(ledger, ledger.get(parent), attempt.place / "reference"),
+        else _checkpoint_job(ledger, ledger.get(parent), place / "reference"),
     }
 
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from transformers import TrainerControl, TrainerState, TrainingArguments
 
-    from runners.protocol import Channel
+    from runners.protocol import Asked
     from runners.train.learner_settings import LearnerSettings
 
 
@@ -65,7 +65,7 @@ class Recording:
         origin: the checkpoint to go on from exactly.
     """
 
-    channel: Channel
+    channel: Asked
     settings: LearnerSettings
     until: int
     base_folder: Path

@@ -1,7 +1,7 @@
 """Updates executed again from the evidence: the recorded batches from a recorded state, and what comes of them.
 
 The nearest state before an update is a checkpoint of the same path, else where the run began. From there the child is fed
-the rows that the batches name, and each acknowledgement is compared with what the child computes now. It shows that the
+the rows or the groups of completions that the batches name, and each acknowledgement is compared with what the child computes now. It shows that the
 training did what the ledger says; nothing is recorded.
 """
 
@@ -15,11 +15,16 @@ from runners.child import Event, Reply, run_child
 from runners.environment import library_versions
 from runners.prepare.data import read_lines
 from runners.prepare.shelf import model_folder
-from runners.train.child_events import check_event
+from runners.train.child_events import FIELDS, check_event
+from runners.train.group_checks import check_sampled
+from runners.train.methods import groups_job
+from runners.train.own_rl_settings import TRAINER
 from runners.train.planned_rows import template_job
 from runners.train.plans import code_digests, training_rows, write_rows
+from runners.train.sampled import RL_FIELDS
 from runners.train.status import claims, is_adopted
 from runners.train.supervisor import planned_job, promised, start_job
+from runners.train.tasks import asking_rows, task_rows
 from runners.train.world_size import processes_of, rank_wait_s
 
 if TYPE_CHECKING:
@@ -29,7 +34,7 @@ if TYPE_CHECKING:
     from ledger.book import Ledger
     from ledger.record import Record
 
-CHILD = "runners.train.sft"
+CHILD, RL_CHILD = "runners.train.sft", "runners.train.rl"
 COMPARED = ("before", "after", "loss", "gradient_norm", "learning_rate")
 
 
@@ -84,19 +89,7 @@ def reexecute(
     """
     run = ledger.get(str(targets[0].ref("run")))
     plan = ledger.get(str(run.ref("plan")))
-    if plan.body["method"] != "sft":
-        raise UsageError(
-            "REEXECUTION_FAILED",
-            f"this version executes sft updates again, not those of {plan.body['method']}",
-            record=run.id,
-        )
-    if is_adopted(plan):
-        raise UsageError(
-            "REEXECUTION_FAILED",
-            "the run was a script's of its owner: its steps are not done again by this program",
-            record=run.id,
-            hint="run the script again and compare the states of its updates: evidence diff RUN RUN",
-        )
+    _check_ours(plan, run)
     left = {item.id: item for item in targets}
     exact = all(item.body["exact"] for item in claims(ledger, run)[1:])
     steps, differing = 0, []
@@ -177,9 +170,11 @@ def _execute(
 ) -> dict[int, Event]:
     """The child's updates by step, from a state and the recorded batches."""
     found: dict[int, Event] = {}
+    groups = plan.body["method"] == "rl"
+    fields = RL_FIELDS if groups else FIELDS
 
     def answer(event: Event) -> Reply:
-        check_event(event)
+        check_event(event, fields)
         if event["event"] == "update":
             found[event["step"]] = event
             tell(event["step"])
@@ -187,7 +182,7 @@ def _execute(
 
     log = place / "child.log"
     done = run_child(
-        CHILD,
+        RL_CHILD if groups else CHILD,
         _job(ledger, plan, path, shelf, place),
         answer,
         log,
@@ -203,17 +198,69 @@ def _execute(
 
 def _job(ledger: Ledger, plan: Record, path: _Path, shelf: Path, place: Path) -> dict[str, Any]:
     model = ledger.get(str(plan.ref("model")))
-    write_rows(place / "rows.jsonl", training_rows(ledger, ledger.get(str(plan.ref("split")))))
     folder = model_folder(shelf, model)
-    return {
+    common = {
         **planned_job(plan, model, folder),
         "rows": str(place / "rows.jsonl"),
-        **template_job(ledger, plan, place),
         "output": str(place / "output"),
         "until": path.updates[-1].body["step"],
         "start": start_job(ledger, path.origin, path.step, place / "start"),
-        "batches": [_rows(ledger, item) for item in path.updates],
     }
+    split = ledger.get(str(plan.ref("split")))
+    if plan.body["method"] == "rl":
+        own = is_adopted(plan)
+        settings = plan.body["settings"]
+        rows = (
+            asking_rows(ledger, split) if own else task_rows(ledger, split, settings["reward"])[0]
+        )
+        write_rows(place / "rows.jsonl", rows)
+        groups = [_groups(ledger, item, settings, place / "groups") for item in path.updates]
+        return {**common, **groups_job(ledger, plan, folder, place), "batches": groups}
+    write_rows(place / "rows.jsonl", training_rows(ledger, split))
+    batches = [_rows(ledger, item) for item in path.updates]
+    return {**common, **template_job(ledger, plan, place), "batches": batches}
+
+
+def _groups(
+    ledger: Ledger, update: Record, settings: dict[str, Any], place: Path
+) -> list[dict[str, str]]:
+    """The groups that an update read, their files put into a folder.
+
+    Raises:
+        UsageError: `REEXECUTION_FAILED`, its batch lists completions one by one, which only other trainers do.
+        EvidenceError: `BLOB_MISSING`, `BLOB_WRONG`; a group's own fault, see `check_sampled`.
+    """
+    place.mkdir(exist_ok=True)
+    found = []
+    for name in update.ref_list("batch"):
+        batch = ledger.get(name)
+        if batch.body.get("rows_blob") is not None:
+            raise UsageError(
+                "REEXECUTION_FAILED", "its batch does not read whole groups", record=batch.id
+            )
+        for group in (ledger.get(item) for item in batch.ref_list("group")):
+            body = group.body
+            if body["trace"] is None:
+                raise EvidenceError("GROUP_MALFORMED", "the group has no trace", record=group.id)
+            paths = {part: place / f"{group.id[7:]}.{part}" for part in ("samples", "trace")}
+            for part, path in paths.items():
+                path.write_bytes(ledger.blobs.read(body[part]["digest"]))
+            check_sampled(body, paths["samples"], paths["trace"], {body["task"]}, settings)
+            found.append({"id": group.id, **{part: str(path) for part, path in paths.items()}})
+    return found
+
+
+def _check_ours(plan: Record, run: Record) -> None:
+    """Refuse updates that no child of ours can take: those of another trainer of a script."""
+    settings, method = plan.body["settings"], plan.body["method"]
+    if method == "rl" and settings.get("trainer", TRAINER) == TRAINER:
+        return
+    if method != "sft" or is_adopted(plan):
+        raise UsageError(
+            "REEXECUTION_FAILED",
+            f"updates of {settings.get('trainer', method)} are not executed again by this version",
+            record=run.id,
+        )
 
 
 def _compare(update: Record, event: Event) -> list[Disagreement]:
@@ -229,7 +276,7 @@ def _compare(update: Record, event: Event) -> list[Disagreement]:
 def _changed(plan: Record) -> list[str]:
     here: dict[str, str] = {**code_digests(), **library_versions()}
     planned: dict[str, str] = {**plan.body["code"], **plan.body["libraries"]}
-    names = planned.keys() | here.keys()
+    names = (planned.keys() | here.keys()) - {"script"}  # it ran there, and is not run here
     changed = sorted(name for name in names if planned.get(name) != here.get(name))
     return changed if promised(plan) else [*changed, "processor"]
 

@@ -4,7 +4,9 @@
 
 Job: as for `runners.train.sft`, with `rows` tasks in place of chat rows; `journal`, a folder that outlives the attempt; and
 `reference`, the checkpoint whose weights the run began with, or null: its adapter is the frozen reference where the plan
-says `start_adapter`, whatever checkpoint this attempt goes on from. Events: `start`, `restored` where a state was put back,
+says `start_adapter`, whatever checkpoint this attempt goes on from. Updates that are executed again (`runners.train.reexecute`)
+have `batches` in place of the journal: for each step its recorded groups, `id`, `samples` and `trace`, and nothing is sampled.
+Events: `start`, `restored` where a state was put back,
 then per step `groups` (where a generation begins, one for each draw), `batch`, `update`, sometimes `checkpoint`, then `end`.
 """
 
@@ -14,7 +16,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ledger.errors import UsageError
+from ledger.errors import EvidenceError, UsageError
 from runners.protocol import Channel, serve
 
 if TYPE_CHECKING:
@@ -38,11 +40,11 @@ def train(channel: Channel, job: dict[str, Any]) -> dict[str, Any]:
         UsageError: a setting, a prompt that is too long, a supervisor that refuses; `NO_SIGNAL`; `SHORT_RUN`.
     """
     from runners.seeding import seed_everything
-    from runners.train.rl_config import RlSettings
+    from runners.train.own_rl_settings import planned_settings
     from runners.train.sft import Start
     from runners.train.tasks import read_tasks
 
-    settings = RlSettings.from_values(job["settings"])
+    settings = planned_settings(job["settings"])
     until, start = int(job["until"]), Start.of(job)
     tasks = read_tasks(Path(job["rows"]))
     seed_everything(settings.seed, settings.threads, settings.matmul)
@@ -102,7 +104,8 @@ def build(channel: Channel, job: dict[str, Any], settings: RlSettings, tasks: li
     origin = None if exact is None else Origin(Path(exact["path"]), start.step)
     folder = Path(job["model"]["path"])
     recording = Recording(channel, settings, int(job["until"]), folder, origin)
-    journal = Journal(Path(job["journal"]))
+    trainer.fed = None if job.get("batches") is None else fed_batches(job["batches"], settings)
+    journal = Journal(Path(job.get("journal") or job["output"]))
     trainer.begin_sampling(
         recording, Sampler(model, tokenizer, tasks, prompts, ends, settings, journal, channel)
     )
@@ -132,6 +135,29 @@ def encoded_prompts(tokenizer: Any, tasks: list[Task], longest: int) -> list[lis
                 f"the prompt of {named} has {len(ids)} tokens, max_prompt_tokens is {longest}",
                 field="max_prompt_tokens",
             )
+    return found
+
+
+def fed_batches(batches: list[list[dict[str, str]]], settings: RlSettings) -> list[tuple[Any, ...]]:
+    """The recorded groups of the steps to come, with the advantages of the plan's rule.
+
+    Raises:
+        EvidenceError: `BATCH_GROUPS`, a step does not read as many whole groups as planned.
+    """
+    from runners.train.generations import Recorded
+    from runners.train.group_files import read_group
+    from verifiers.learning.advantages import advantages
+
+    found: list[tuple[Any, ...]] = []
+    for batch in batches:
+        if len(batch) != settings.groups_per_step:
+            raise EvidenceError("BATCH_GROUPS", "a recorded batch has not the planned groups")
+        read = []
+        for item in batch:
+            group = read_group(Path(item["samples"]).read_bytes(), Path(item["trace"]).read_bytes())
+            gains = tuple(float(value) for value in advantages(group.rewards, settings.rule()))
+            read.append(Recorded(item["id"], group, gains))
+        found.append(tuple(read))
     return found
 
 

@@ -74,6 +74,7 @@ class RecordedGRPOTrainer(RecordedTrainer, GRPOTrainer):
         self.seconds = time.monotonic()
         self.current: Batch = {}
         self.gap = 0.0
+        self.fed: list[tuple[Recorded, ...]] | None = None
         self._skips = False
         if settings.reference == "adapter_off":
             adapted: Any = self.model
@@ -99,9 +100,11 @@ class RecordedGRPOTrainer(RecordedTrainer, GRPOTrainer):
         if self.origin is not None and self.origin.step == step:
             self.restored(self.origin)
         place = step % self.settings.cycle
-        if place == 0:
-            self._begin_generation()
         number = place % self.settings.steps_per_generation
+        if self.fed is not None:
+            self._feed(self.fed.pop(0), number)
+        elif place == 0:
+            self._begin_generation()
         self.current = self.slices[number]
         self.channel.ask(
             "batch",
@@ -131,6 +134,14 @@ class RecordedGRPOTrainer(RecordedTrainer, GRPOTrainer):
         self.slice_groups = [
             [(item.id, len(item.group.members)) for item in part] for part in parts
         ]
+
+    def _feed(self, groups: tuple[Recorded, ...], number: int) -> None:
+        """Put recorded groups in the place that the next step reads: what it did is done again."""
+        missing = self.settings.steps_per_generation - len(self.slices)
+        self.slices += [{} for _ in range(missing)]
+        self.slice_groups += [[] for _ in range(missing)]
+        self.slices[number] = self._batch(groups)
+        self.slice_groups[number] = [(item.id, len(item.group.members)) for item in groups]
 
     def _batch(self, groups: tuple[Recorded, ...]) -> Batch:
         """The library's own batch of some groups, with the sampler's log-probabilities and the planned advantages."""

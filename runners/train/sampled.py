@@ -15,7 +15,7 @@ from ledger.errors import EvidenceError
 from runners.train.child_events import FIELDS, folder_within, nonsense
 from runners.train.group_checks import check_sampled
 from runners.train.journal import SAMPLES, TRACE
-from runners.train.rl_config import RlSettings
+from runners.train.own_rl_settings import planned_settings
 from runners.train.supervised import Supervised
 from verifiers.replay.rollouts import datum_digest
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from ledger.record import Record
     from runners.child import Event, Reply
+    from runners.train.rl_config import RlSettings
 
 RL_FIELDS: dict[str, dict[str, type]] = {
     **FIELDS,
@@ -56,7 +57,7 @@ class Sampled(Supervised):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.settings = RlSettings.from_values(self.plan.body["settings"])
+        self.settings = planned_settings(self.plan.body["settings"])
         found = self.ledger.referrers(self.run.id, "run", "rollout.group")
         self.known = {_key(item.body): item for item in found}
         self.groups = {item.id: int(item.body["members"]) for item in found}

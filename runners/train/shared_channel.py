@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ledger import canonical
 from ledger.errors import LedgerError, UsageError
-from runners.protocol import Channel, claim_stdio
+from runners.protocol import Asked, Channel, claim_stdio
 from runners.torchrun import end_with_the_launcher, hush, place_of
 from runners.train.rank_events import merged
 
@@ -99,7 +99,7 @@ def claim() -> Channel:
     return SharedChannel(own, join(place))
 
 
-def ranks_of(channel: Channel) -> Ranks:
+def ranks_of(channel: Asked) -> Ranks:
     """The processes that share a channel."""
     from runners.train.ranks import ALONE
 

@@ -61,6 +61,17 @@ def task_rows(
     return kept, [item for item in rows if item.row.get("turns")]
 
 
+def asking_rows(ledger: Ledger, split: Record) -> list[HandedOut]:
+    """Every training row of a split that asks something, whatever reward judges it.
+
+    Raises:
+        EvidenceError: `HELD_OUT_ROW`.
+    """
+    rows, roles = split_rows(ledger, split), roles_of(ledger, split)
+    kinds = sorted(set(KIND_OF_REWARD.values()))
+    return [item for kind in kinds for item in hand_out(rows, roles, "train", kind)]
+
+
 def read_tasks(path: Path) -> list[Task]:
     """The tasks of a file that the supervisor wrote: a row a line, its digest under `row`."""
     return [task_of(json.loads(line)) for line in path.read_bytes().splitlines()]

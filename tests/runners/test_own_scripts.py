@@ -86,7 +86,7 @@ def test_the_page_runs_as_it_says(writer, tiny_model, monkeypatch):
             (writer.folder / name).write_text(text, encoding="utf-8")
         if language == "console":
             commands += [line[2:] for line in text.splitlines()]
-    assert len(commands) == 5
+    assert len(commands) == 8
     for command in commands:
         words = command.replace("MODEL", str(tiny_model)).split()
         if words[0] == "python":

@@ -117,12 +117,18 @@ def test_an_update_says_what_its_ratios_did(done):
     assert updates[0]["groups_sampled"] >= 2
 
 
-def test_updates_on_groups_are_not_executed_again_yet(done):
-    """Whoever asks for it is told so, and no child is started."""
+def test_updates_on_groups_are_executed_again(done):
+    """From the run's start, every loss, norm and state comes out of the recorded groups as it was recorded."""
+    found = done.gets("checkpoint", "reexecute", "--run", done.ids["run"], "--all")
+    assert (found["updates"], found["agreed"], found["steps"]) == (4, 4, 4)
+    assert (found["disagreements"], found["changed"]) == ([], [])
+
+
+def test_one_update_is_executed_again_from_the_nearest_checkpoint(done):
+    """The last update of four takes two steps from the checkpoint after the second."""
     [*_, last] = rl_job.of_run(done, "update.acknowledged")
-    answer = done.types("checkpoint", "reexecute", last.id)
-    assert answer.error["code"] == "REEXECUTION_FAILED"
-    assert "not those of rl" in answer.error["message"]
+    found = done.gets("checkpoint", "reexecute", last.id)
+    assert (found["updates"], found["agreed"], found["steps"]) == (1, 1, 2)
 
 
 def test_constant_rewards_make_no_update(person):
