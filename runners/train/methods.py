@@ -11,6 +11,7 @@ from runners.train.plans import training_rows
 from runners.train.recovery import recover
 from runners.train.rl_config import RlSettings
 from runners.train.sampled import Sampled
+from runners.train.serving.place import checked, kept
 from runners.train.supervised import Supervised
 from runners.train.tasks import task_rows
 from runners.train.templates import in_effect, model_template
@@ -70,6 +71,7 @@ def _rl_rows(
     ledger: Ledger, plan: Record, split: Record
 ) -> tuple[list[HandedOut], list[HandedOut]]:
     settings = RlSettings.from_values(plan.body["settings"])
+    checked(ledger.path, plan)  # before anything is claimed
     return task_rows(ledger, split, settings.reward)[0], []
 
 
@@ -78,14 +80,17 @@ def _rl_supervised(attempt: Attempt, given: dict[str, Any]) -> Supervised:
 
 
 def _rl_job(attempt: Attempt) -> dict[str, Any]:
-    """The template in effect, the journal, the counts of rows, and the checkpoint that the run began with."""
+    """The template in effect, the journal, where a sampling server is, the counts of rows, and the checkpoint that the run began with."""
     material, ledger = attempt.material, attempt.ledger
     template = attempt.place / "template.jinja"
     text = model_template(material.folder, str(material.model.body["name"]))
     template.write_bytes(in_effect(text, None).encode())
     parent = material.plan.ref("parent")
     rows = material.plan.body["rows"]
+    place = kept(ledger.path, material.plan.id)
+    served = material.plan.body["settings"]["engine"] == "vllm"
     return {
+        "sampler": place.as_dict() if served and place is not None else None,
         "template": str(template),
         "journal": str(attempt.work / JOURNAL),
         "counts": {name: rows[name] for name in ("input", "truncated", "dropped")},

@@ -3,7 +3,7 @@
     python -m runners.train.rl          job on stdin, events on stdout (runners.protocol), log on stderr
 
 Job: as for `runners.train.sft`, with `rows` tasks in place of chat rows; `journal`, a folder that outlives the attempt; and
-`reference`, the checkpoint whose weights the run began with, or null: its adapter is the frozen reference where the plan
+`sampler`, where a sampling server is, or null; `reference`, the checkpoint whose weights the run began with, or null: its adapter is the frozen reference where the plan
 says `start_adapter`, whatever checkpoint this attempt goes on from. Events: `start`, `restored` where a state was put back,
 then per step `groups` (where a generation begins, one for each draw), `batch`, `update`, sometimes `checkpoint`, then `end`.
 """
@@ -52,7 +52,10 @@ def train(channel: Channel, job: dict[str, Any]) -> dict[str, Any]:
     if done < until:
         if start.mode == "weights":
             channel.ask("restored", step=0, state=trainer.state_digest, mode="weights", digests={})
-        trainer.train()
+        try:
+            trainer.train()
+        finally:
+            trainer.sampler.close()
         done = trainer.state.global_step
     if done < until and not channel.stop:
         raise UsageError("SHORT_RUN", f"{done} of {until} steps were taken")
@@ -74,6 +77,7 @@ def build(channel: Channel, job: dict[str, Any], settings: RlSettings, tasks: li
     from runners.train.recorded import Origin, Recording
     from runners.train.rl_arguments import arguments
     from runners.train.rl_trainer import RecordedGRPOTrainer
+    from runners.train.serving.engine import engine_of
     from runners.train.sft import Start
     from runners.train.tokens import load_tokenizer
     from runners.train.trained import load_weights
@@ -103,8 +107,10 @@ def build(channel: Channel, job: dict[str, Any], settings: RlSettings, tasks: li
     folder = Path(job["model"]["path"])
     recording = Recording(channel, settings, int(job["until"]), folder, origin)
     journal = Journal(Path(job["journal"]))
+    engine = engine_of(job, settings, model, prompts, ends)
     trainer.begin_sampling(
-        recording, Sampler(model, tokenizer, tasks, prompts, ends, settings, journal, channel)
+        recording,
+        Sampler(model, tokenizer, tasks, prompts, ends, settings, journal, channel, engine),
     )
     return trainer
 
