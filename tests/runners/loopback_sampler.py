@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -34,6 +34,19 @@ class LoopbackSampler:
         self.most_completions = 10**9
         self._lock = threading.Lock()
         self._load(folder)
+
+    def wrong(self) -> tuple[bytes, int] | None:
+        """The bytes and the status of a reply that is none, where it is to be so."""
+        replies = {
+            "a reply without end": (b" ", 200, FLOOD_BYTES),
+            "an error": (b"CUDA out of memory", 500, 1),
+            "no JSON": (b'{"choices": [NaN]}', 200, 1),
+            "elsewhere": (b"", 307, 1),
+        }
+        for fault in self.faults & replies.keys():
+            data, status, times = replies[fault]
+            return data * times, status
+        return None
 
     def dies(self) -> None:
         """It is gone in the middle of a draw."""
@@ -124,14 +137,9 @@ def handler_of(sampler: LoopbackSampler) -> type[BaseHTTPRequestHandler]:
         def do_POST(self) -> None:
             """Answer, or misbehave."""
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            if "a reply without end" in sampler.faults:
-                self._send(b" " * FLOOD_BYTES)
-            elif "an error" in sampler.faults:
-                self._send(b"CUDA out of memory", 500)
-            elif "no JSON" in sampler.faults:
-                self._send(b'{"choices": [NaN]}')
-            elif "elsewhere" in sampler.faults:
-                self._send(b"", 307)
+            wrong = sampler.wrong()
+            if wrong is not None:
+                self._send(*wrong)
             else:
                 self._answer(body)
 
@@ -158,7 +166,6 @@ def handler_of(sampler: LoopbackSampler) -> type[BaseHTTPRequestHandler]:
 @contextmanager
 def serving(sampler: LoopbackSampler, port: int = 0) -> Iterator[str]:
     """The server's address while it serves."""
-
     server = ThreadingHTTPServer(("127.0.0.1", port), handler_of(sampler))
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import sys
 from pathlib import Path
@@ -12,11 +13,13 @@ import rl_job
 from away import until
 from conftest import needs_torch, settle
 from loopback_sampler import LoopbackSampler, serving
+from rl_run import RlRun, settings
 from small_job import Person
 from tiny import make_model
 
 from ledger.book import Ledger
 from ledger.canonical import parse_real
+from ledger.errors import EvidenceError
 from runners.train.serving.place import VARIABLES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -119,20 +122,66 @@ def test_paths_and_addresses_are_not_recorded(person, sampler):
     assert all(url in path.read_text() and path.stat().st_mode & 0o077 == 0 for path in kept)
 
 
-def test_each_completion_has_a_seed_of_its_own(person, sampler):
-    """What the server is asked for one member depends on run, draw, group and member, and stands in the trace."""
-    seeds = []
+def served_run(tiny_model, folder, url, **change):
+    """A run of the child alone, on a server."""
+    of = settings(engine="vllm", vllm_server="addressed", vllm_version="0", **change)
+    return RlRun(tiny_model, folder, of, sampler={"vllm_url": url})
+
+
+def test_each_completion_has_a_seed_of_its_own(tiny_model, tmp_path, sampler):
+    """No two of a run's completions are asked for under one seed, and what a draw asks is the same in another run."""
+    asked_for = []
     answer = sampler.answer
 
     def listening(path, body):
         if "seed" in body:
-            seeds.append(body["seed"])
+            asked_for[-1].append(body["seed"])
         return answer(path, body)
 
     sampler.answer = listening
     with serving(sampler) as url:
-        rl_job.runs(person, engine="vllm", vllm_url=url, steps=2)
-    assert len(seeds) == len(set(seeds)) >= GROUPS_A_DRAW * MEMBERS
+        for name in ("one", "other"):
+            asked_for.append([])
+            served_run(tiny_model, tmp_path / name, url, steps=2).here()
+    first, second = map(sorted, asked_for)
+    assert first == second
+    assert len(first) == len(set(first)) >= GROUPS_A_DRAW * MEMBERS
+
+
+def test_a_draw_in_the_journal_needs_no_server(tiny_model, tmp_path, sampler):
+    """What was sampled before a crash is read again with what was seen of the server, though that is gone."""
+    with serving(sampler) as url:
+        first = served_run(tiny_model, tmp_path / "first", url, steps=2)
+        first.here()
+    again = served_run(tiny_model, tmp_path / "again", url, steps=2)
+    shutil.copytree(tmp_path / "first" / "journal", tmp_path / "again" / "journal")
+    again.here()
+    left_out = {"n", "path"}
+    said, before = (
+        [{name: event[name] for name in event.keys() - left_out} for event in run.events[1:]]
+        for run in (again, first)
+    )
+    assert said == before
+    assert "sampler_probe" in again.of("update")[0]["figures"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "code", "updates"),
+    [("keeps its weights", "SAMPLER_STALE", 2), ("no log-probabilities", "SAMPLER_REPLY", 0)],
+)
+def test_a_server_that_cannot_be_believed_ends_the_run(
+    tiny_model, tmp_path, sampler, fault, code, updates
+):
+    """One that never gets new weights is seen before it samples under them; one without log-probabilities after the stated draws."""
+    sampler.faults.add(fault)
+    with serving(sampler) as url:
+        run = served_run(tiny_model, tmp_path, url, redraw_limit=1)
+        with pytest.raises(EvidenceError) as caught:
+            run.here()
+    assert caught.value.code == code
+    assert len(run.of("update")) == updates
+    assert len({event["state"] for event in run.of("groups")}) == 1
+    assert not list(tmp_path.glob("**/sampler-weights"))
 
 
 def test_a_reply_without_log_probabilities_rejects_its_group(person, sampler):
@@ -146,33 +195,6 @@ def test_a_reply_without_log_probabilities_rejects_its_group(person, sampler):
     assert "logprobs" in rejected.body["detail"] or "number of them" in rejected.body["detail"]
     first = records(person, "update.acknowledged")[0].body["figures"]
     assert (first["groups_rejected"], first["redrawn"]) == (1, 1)
-
-
-def test_a_server_that_never_gives_log_probabilities_ends_the_run(person, sampler):
-    """After the stated draws the run fails by what the server did, not as one without signal, and without an update."""
-    sampler.faults.add("no log-probabilities")
-    with serving(sampler) as url:
-        rl_job.plans(person, engine="vllm", vllm_url=url, redraw_limit=1)
-        answer = person.types("run", "launch", person.ids["plan"], "--wait")
-    assert answer.error["code"] == "RUN_FAILED"
-    [ended] = records(person, "run.ended")
-    assert (ended.body["outcome"], ended.body["failure"]) == ("failed", "bad_input")
-    assert ended.body["detail"].startswith("SAMPLER_REPLY")
-    assert len(records(person, "rollout.rejected")) == 2 * GROUPS_A_DRAW
-    assert records(person, "rollout.group") == records(person, "update.acknowledged") == []
-
-
-def test_a_server_that_never_gets_the_weights_ends_the_run(person, sampler):
-    """It says yes and keeps what it had: the first generation after an update is never sampled."""
-    sampler.faults.add("keeps its weights")
-    with serving(sampler) as url:
-        rl_job.plans(person, engine="vllm", vllm_url=url)
-        answer = person.types("run", "launch", person.ids["plan"], "--wait")
-    assert answer.error["code"] == "RUN_FAILED"
-    [ended] = records(person, "run.ended")
-    assert ended.body["detail"].startswith("SAMPLER_STALE")
-    assert ended.body["counters"]["updates"] == 2
-    assert len({item.body["state"]["value"] for item in records(person, "rollout.group")}) == 1
 
 
 def test_a_server_that_dies_ends_the_attempt_and_the_journal_goes_on(person, sampler):
@@ -205,6 +227,7 @@ def test_a_started_server_ends_with_its_run(person, tmp_path):
     assert not list(person.ledger.glob("work/*/sampler-weights"))
 
 
+@pytest.mark.slow
 def test_a_started_server_that_dies_says_how(person, tmp_path):
     """Its exit status and the end of its log are in the record of the run's end."""
     python = python_in(tmp_path, dies_after=GROUPS_A_DRAW * MEMBERS)

@@ -60,7 +60,7 @@ class VllmEngine:
         settings: of the run.
         place: where the server is.
         work: a folder for its log and its weights.
-        first: token ids to probe with before anything was sampled.
+        prompts: of all tasks, as token ids; the first is the probe before anything was sampled.
         ends: tokens that end a completion.
     """
 
@@ -71,13 +71,14 @@ class VllmEngine:
         settings: RlSettings,
         place: Place,
         work: Path,
-        first: Sequence[int],
+        prompts: Sequence[Sequence[int]],
         ends: Collection[int],
     ) -> None:
         self.served: dict[str, str] | None = None
         self._model, self._folder, self._settings = model, model_folder, settings
         self._place, self._work = place, work
-        self._text = list(first)
+        self._text = list(prompts[0])
+        self._longest = max(len(prompt) for prompt in prompts) + settings.max_new_tokens + 1
         self._state: str | None = None
         self._server: VllmServer | None = None
         self._client: VllmSampler | None = None
@@ -140,7 +141,7 @@ class VllmEngine:
         log.unlink(missing_ok=True)
         self._server = VllmServer(
             Path(python), self._folder, log, threads=settings.threads, dtype=settings.dtype,
-            max_model_tokens=settings.max_prompt_tokens + settings.max_new_tokens + 1,
+            max_model_tokens=self._longest,
         )  # fmt: skip
         _say(f"starting vLLM; its log is {log}")
         self._server.wait_ready()
@@ -201,7 +202,7 @@ def engine_of(
     if place is None:
         raise UsageError("SAMPLER_UNREACHABLE", "the job names no sampling server")
     folder, work = Path(job["model"]["path"]), Path(job["journal"]).parent
-    return VllmEngine(model, folder, settings, place, work, prompts[0], ends)
+    return VllmEngine(model, folder, settings, place, work, prompts, ends)
 
 
 def _say(line: str) -> None:
