@@ -18,7 +18,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from benches.report import ENVIRONMENT, ROOT, Row, Settings
+from campaigns.report import ROOT
+
+from benches.report import ENVIRONMENT, Row, Settings
 from runners.prepare.shelf import default_shelf
 
 if TYPE_CHECKING:
