@@ -1138,10 +1138,11 @@ CODES: dict[str, Code] = {
     ),
     "SAMPLER_UNREACHABLE": Code(
         "the sampling server cannot be started or reached",
-        "check its address, or the interpreter that has vLLM",
+        "check its address, or the interpreter that has vLLM; see docs/vllm.md",
     ),
     "SAMPLER_FAILED": Code(
-        "the sampling server ended, or was never ready", "read its log: evidence run logs RUN"
+        "the sampling server ended, or was never ready",
+        "read sampler.log in the run's work folder, then go on: evidence run resume RUN",
     ),
     "SAMPLER_REPLY": Code(
         "a sampler's reply lacks token ids or log-probabilities, or contradicts what it was asked",

@@ -35,6 +35,8 @@ class RolloutGroup(Body):
     """One task, sampled as often as planned, by one policy state.
 
     `generation` counts the batches of groups that updates read, `draw` the draws that it took to get them; both from 0.
+    `weights` is the state digest of the merged weights that a sampling server was given; null where the learner's own
+    process sampled.
     """
 
     kind: ClassVar[str] = "rollout.group"
@@ -53,6 +55,7 @@ class RolloutGroup(Body):
     trace: Blob | None
     generation: Count = 0
     draw: Count = 0
+    weights: Digest | None = None
 
 
 class RolloutRejected(Body):

@@ -141,7 +141,7 @@ def rl(app: App, config: Path | None, like: str | None, init_from: str | None, c
     """
     from runners.prepare.shelf import default_shelf
     from runners.train.plans import record_plan
-    from runners.train.rl_plans import config_of, prepare_rl, read_config
+    from runners.train.rl_plans import config_of, keep_place, prepare_rl, read_config
 
     if (config is None) == (like is None):
         raise click.UsageError("name a CONFIG, or --like RUN: one of the two")
@@ -157,5 +157,7 @@ def rl(app: App, config: Path | None, like: str | None, init_from: str | None, c
             chosen = config_of(descent.like)
         prepared = prepare_rl(ledger, chosen, default_shelf(), descent)
         record = None if check else record_plan(ledger, prepared)
+        if record is not None:
+            keep_place(ledger, record, chosen, descent)
     command = planned.command(config, like, init_from, None, None, fork=False, method="rl")
     planned.emit(app, prepared, record, command)

@@ -10,23 +10,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ledger.canonical import real
-from ledger.errors import UsageError
+from ledger.errors import EvidenceError, UsageError
 from runners.seeding import derive
-from runners.train.group_files import Group, Member
+from runners.train.group_files import REFUSED, Group, Member
+from runners.train.journal import Draw
 from runners.train.rewarding import Earned, earned
 from runners.train.sampling import sample
+from runners.train.serving.samples import Ask
 from runners.train.tasks import drawn
 from verifiers.learning.advantages import advantages, is_constant
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from runners.protocol import Asked
     from runners.train.journal import Journal
     from runners.train.rl_config import RlSettings
+    from runners.train.serving.engine import Completion, Engine
     from runners.train.tasks import Task
 
 
@@ -59,6 +63,7 @@ class Generation:
         rejected: groups that do not count.
         constant: groups of all its draws that say nothing.
         sampled: groups of all its draws.
+        served: what was seen of the server that sampled them; None where the learner's own process did.
     """
 
     groups: tuple[Recorded, ...]
@@ -67,6 +72,7 @@ class Generation:
     rejected: int
     constant: int
     sampled: int
+    served: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -83,6 +89,7 @@ class Sampler:
         journal: keeps what was sampled.
         channel: where groups are said.
         judge: what gives rewards.
+        engine: the server that samples; None where the live model does.
     """
 
     model: Any
@@ -94,6 +101,12 @@ class Sampler:
     journal: Journal
     channel: Asked
     judge: Judge = earned
+    engine: Engine | None = None
+
+    def close(self) -> None:
+        """Let go of the server, where there is one."""
+        if self.engine is not None:
+            self.engine.close()
 
     def generation(self, number: int, draws: int, state: str) -> Generation:
         """The next generation.
@@ -104,15 +117,21 @@ class Sampler:
             state: the policy's state digest.
 
         Raises:
-            UsageError: `NO_SIGNAL`, every draw within the limit was constant or rejected.
+            UsageError: `NO_SIGNAL`, every draw within the limit was constant or rejected; what a server raises.
+            EvidenceError: `SAMPLER_REPLY`, within the limit a server gave no completions; what a server raises.
         """
         wanted, limit = self.settings.groups_per_batch, self.settings.redraw_limit
         slices = self.settings.steps_per_generation
         kept: list[Recorded] = []
         spare: list[Recorded] = []
+        refused: list[str] = []
         rejected = constant = sampled = 0
         for made in range(1, limit + 2):
-            found = self._drawn(number, draws + made - 1, state)
+            drawn_now = self.journal.draw(
+                draws + made - 1, state, partial(self._sampled, draws + made - 1, state)
+            )
+            found = self._said(number, draws + made - 1, state, drawn_now)
+            refused += [group.refused for group in drawn_now.groups if group.refused]
             whole = [item for item in found if item is not None]
             telling = [item for item in whole if not item.constant]
             sampled += len(found)
@@ -129,7 +148,14 @@ class Sampler:
                 continue
             if len(chosen) == wanted:
                 dealt = tuple(_dealt(chosen, slices))
-                return Generation(dealt, draws + made, made - 1, rejected, constant, sampled)
+                return Generation(
+                    dealt, draws + made, made - 1, rejected, constant, sampled, drawn_now.served
+                )
+        if len(refused) == sampled:
+            raise EvidenceError(
+                "SAMPLER_REPLY",
+                f"generation {number + 1}: in {limit + 1} draws the sampler gave no whole group; the last: {refused[-1]}",
+            )
         raise UsageError(
             "NO_SIGNAL",
             f"generation {number + 1}: {limit + 1} draws of {wanted} groups gave no batch whose every update learns;"
@@ -137,9 +163,9 @@ class Sampler:
             field="redraw_limit",
         )
 
-    def _drawn(self, number: int, draw: int, state: str) -> list[Recorded | None]:
+    def _said(self, number: int, draw: int, state: str, made: Draw) -> list[Recorded | None]:
         """The groups of a draw with their records; None for one that was rejected."""
-        groups = self.journal.draw(draw, state, lambda: self._sampled(draw))
+        groups = made.groups
         said = [
             {
                 "task": group.task,
@@ -147,13 +173,15 @@ class Sampler:
                 "rewards": [real(value) for value in group.rewards],
                 "advantages": [real(value) for value in self._advantages(group)],
                 "stops": _stops(group),
+                "refused": group.refused,
             }
             for group in groups
         ]
         place = str(self.journal.place(draw, state))
         reply = self.channel.ask(
-            "groups", generation=number, draw=draw, state=state, path=place, groups=said
-        )
+            "groups", generation=number, draw=draw, state=state, path=place, groups=said,
+            weights=None if made.served is None else made.served["weights"],
+        )  # fmt: skip
         names: list[str | None] = reply["groups"]
         return [
             None if name is None else Recorded(name, group, tuple(self._advantages(group)))
@@ -163,33 +191,52 @@ class Sampler:
     def _advantages(self, group: Group) -> list[float]:
         return [float(value) for value in advantages(group.rewards, self.settings.rule())]
 
-    def _sampled(self, draw: int) -> list[Group]:
+    def _sampled(self, draw: int, state: str) -> Draw:
         settings = self.settings
         digests = [task.digest for task in self.tasks]
         places = drawn(digests, settings.seed, settings.groups_per_batch, draw)
-        return [self._group(draw, number, place) for number, place in enumerate(places)]
+        asks = [self._asks(draw, number, place) for number, place in enumerate(places)]
+        engine = self.engine
+        found = (
+            [self._own(group) for group in asks] if engine is None else engine.sample(asks, state)
+        )
+        groups = [self._group(*of) for of in zip(places, asks, found, strict=True)]
+        return Draw(groups, None if engine is None else engine.served)
 
-    def _group(self, draw: int, number: int, place: int) -> Group:
-        settings, task, prompt = self.settings, self.tasks[place], self.prompts[place]
-        members = range(settings.group_size)
-        seeds = [derive(settings.seed, "rollout", draw, number, member) for member in members]
-        found = sample(
+    def _asks(self, draw: int, number: int, place: int) -> list[Ask]:
+        """What is wanted of one group: its prompt as often as planned, each time with another seed."""
+        prompt, seed = tuple(self.prompts[place]), self.settings.seed
+        return [
+            Ask(prompt, derive(seed, "rollout", draw, number, member))
+            for member in range(self.settings.group_size)
+        ]
+
+    def _own(self, asks: list[Ask]) -> Sequence[Completion]:
+        """A group that the live model samples."""
+        return sample(
             self.model,
-            [prompt] * settings.group_size,
-            seeds,
+            [ask.prompt for ask in asks],
+            [ask.seed for ask in asks],
             ends=self.ends,
             pad=int(self.tokenizer.pad_token_id),
-            max_new_tokens=settings.max_new_tokens,
-            temperature=settings.temperature,
+            max_new_tokens=self.settings.max_new_tokens,
+            temperature=self.settings.temperature,
         )
-        made = []
-        for seed, item in zip(seeds, found, strict=True):
-            text = self.tokenizer.decode(list(item.ids), skip_special_tokens=True)
-            reward, parts, failed = self.judge(task.row, text, item.stop, len(item.ids), settings)
-            made.append(
-                Member(seed, item.ids, item.logprobs, text, item.stop, reward, parts, failed)
-            )
-        return Group(task.digest, task.script, tuple(prompt), tuple(made))
+
+    def _group(self, place: int, asks: list[Ask], found: Sequence[Completion]) -> Group:
+        task = self.tasks[place]
+        members = [
+            self._member(task, ask.seed, item) for ask, item in zip(asks, found, strict=True)
+        ]
+        return Group(task.digest, task.script, tuple(self.prompts[place]), tuple(members))
+
+    def _member(self, task: Task, seed: int, item: Completion) -> Member:
+        if isinstance(item, EvidenceError):
+            why = f"{item.code}: {item.message}"[:300]
+            return Member(seed, (), (), "", REFUSED, None, {}, why)
+        text = self.tokenizer.decode(list(item.ids), skip_special_tokens=True)
+        reward, parts, failed = self.judge(task.row, text, item.stop, len(item.ids), self.settings)
+        return Member(seed, item.ids, item.logprobs, text, item.stop, reward, parts, failed)
 
 
 def _dealt(groups: list[Recorded], slices: int) -> list[Recorded]:

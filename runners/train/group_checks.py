@@ -13,6 +13,19 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+def check_given(refused: object) -> None:
+    """Refuse a group of which a server did not give every completion.
+
+    Args:
+        refused: why it gave none, as the child heard it; None where it did.
+
+    Raises:
+        EvidenceError: `SAMPLER_REPLY`.
+    """
+    if refused is not None:
+        raise EvidenceError("SAMPLER_REPLY", str(refused).removeprefix("SAMPLER_REPLY: ")[:300])
+
+
 def check_sampled(
     body: Mapping[str, Any],
     samples: Path,

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 ASSISTANT = "assistant"
+REFUSED = "refused"
+"""Why a completion stopped that a sampler did not give: its group is rejected, and nothing stands in for it."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class Member:
         ids: its tokens.
         logprobs: of each, under the policy that sampled it, in nats.
         text: its words.
-        stop: `end` or `length`.
+        stop: `end`, `length` or `refused`.
         reward: what it earned, None where the reward failed.
         parts: of the reward, by name.
         failed: why environment or reward failed, or None.
@@ -59,6 +61,11 @@ class Group:
     def rewards(self) -> list[float]:
         """The members' rewards; zero stands for one that failed, in a group that is rejected for it."""
         return [member.reward or 0.0 for member in self.members]
+
+    @property
+    def refused(self) -> str | None:
+        """Why one of the members is none, by code and words; None where each was sampled."""
+        return next((member.failed for member in self.members if member.stop == REFUSED), None)
 
 
 def samples_bytes(group: Group) -> bytes:

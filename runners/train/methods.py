@@ -11,6 +11,7 @@ from runners.train.plans import training_rows
 from runners.train.recovery import recover
 from runners.train.rl_config import RlSettings
 from runners.train.sampled import Sampled
+from runners.train.serving.place import checked, kept
 from runners.train.supervised import Supervised
 from runners.train.tasks import task_rows
 from runners.train.templates import in_effect, model_template
@@ -70,6 +71,7 @@ def _rl_rows(
     ledger: Ledger, plan: Record, split: Record
 ) -> tuple[list[HandedOut], list[HandedOut]]:
     settings = RlSettings.from_values(plan.body["settings"])
+    checked(ledger.path, plan)  # before anything is claimed
     return task_rows(ledger, split, settings.reward)[0], []
 
 
@@ -78,10 +80,16 @@ def _rl_supervised(attempt: Attempt, given: dict[str, Any]) -> Supervised:
 
 
 def _rl_job(attempt: Attempt) -> dict[str, Any]:
-    """What every job of groups has, and the journal, which outlives the attempt."""
+    """What every job of groups has, the journal, which outlives the attempt, and where a sampling server is."""
     material = attempt.material
     common = groups_job(attempt.ledger, material.plan, material.folder, attempt.place)
-    return {**common, "journal": str(attempt.work / JOURNAL)}
+    place = kept(attempt.ledger.path, material.plan.id)
+    served = material.plan.body["settings"]["engine"] == "vllm"
+    return {
+        **common,
+        "journal": str(attempt.work / JOURNAL),
+        "sampler": place.as_dict() if served and place is not None else None,
+    }
 
 
 def groups_job(ledger: Ledger, plan: Record, folder: Path, place: Path) -> dict[str, Any]:

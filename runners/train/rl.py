@@ -3,7 +3,7 @@
     python -m runners.train.rl          job on stdin, events on stdout (runners.protocol), log on stderr
 
 Job: as for `runners.train.sft`, with `rows` tasks in place of chat rows; `journal`, a folder that outlives the attempt; and
-`reference`, the checkpoint whose weights the run began with, or null: its adapter is the frozen reference where the plan
+`sampler`, where a sampling server is, or null; `reference`, the checkpoint whose weights the run began with, or null: its adapter is the frozen reference where the plan
 says `start_adapter`, whatever checkpoint this attempt goes on from. Updates that are executed again (`runners.train.reexecute`)
 have `batches` in place of the journal: for each step its recorded groups, `id`, `samples` and `trace`, and nothing is sampled.
 Events: `start`, `restored` where a state was put back,
@@ -54,7 +54,10 @@ def train(channel: Channel, job: dict[str, Any]) -> dict[str, Any]:
     if done < until:
         if start.mode == "weights":
             channel.ask("restored", step=0, state=trainer.state_digest, mode="weights", digests={})
-        trainer.train()
+        try:
+            trainer.train()
+        finally:
+            trainer.sampler.close()
         done = trainer.state.global_step
     if done < until and not channel.stop:
         raise UsageError("SHORT_RUN", f"{done} of {until} steps were taken")
@@ -76,6 +79,7 @@ def build(channel: Channel, job: dict[str, Any], settings: RlSettings, tasks: li
     from runners.train.recorded import Origin, Recording
     from runners.train.rl_arguments import arguments
     from runners.train.rl_trainer import RecordedGRPOTrainer
+    from runners.train.serving.engine import engine_of
     from runners.train.sft import Start
     from runners.train.tokens import load_tokenizer
     from runners.train.trained import load_weights
@@ -106,8 +110,11 @@ def build(channel: Channel, job: dict[str, Any], settings: RlSettings, tasks: li
     recording = Recording(channel, settings, int(job["until"]), folder, origin)
     trainer.fed = None if job.get("batches") is None else fed_batches(job["batches"], settings)
     journal = Journal(Path(job.get("journal") or job["output"]))
+    sampling = trainer.fed is None  # what was recorded is fed, and nothing sampled
+    engine = engine_of(job, settings, model, prompts, ends) if sampling else None
     trainer.begin_sampling(
-        recording, Sampler(model, tokenizer, tasks, prompts, ends, settings, journal, channel)
+        recording,
+        Sampler(model, tokenizer, tasks, prompts, ends, settings, journal, channel, engine=engine),
     )
     return trainer
 

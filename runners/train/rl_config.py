@@ -49,6 +49,15 @@ PRESETS: dict[str, dict[str, Any]] = {
 VERSIONS = {"desk": DESK_VERSION, "support": SUPPORT_VERSION}
 """The version of each reward that this program has."""
 
+TOLERANCES: dict[tuple[Any, Any], float] = {
+    ("transformers", "float32"): 0.01,
+    ("transformers", "bfloat16"): 0.5,
+    ("vllm", "float32"): 0.001,
+    ("vllm", "bfloat16"): 0.5,
+}
+"""How far rounding may take sampler and learner apart, in nats a token, by engine and precision: one reads a cache, the
+other whole rows."""
+
 OVERLONG_SHARE = 5
 """A preset's overlong buffer is one of so many parts of the longest completion, as in its paper."""
 
@@ -64,6 +73,10 @@ class RlSettings(LearnerSettings):
     that the run starts with, or the model without an adapter. A batch without any signal is drawn again, up to
     `redraw_limit` times, and then the run fails; with `dynamic_sampling` each group without signal is. The last
     `overlong_buffer` tokens before `max_new_tokens` cost a completion up to `overlong_penalty`. Lengths are in tokens.
+    Before a batch of groups changes the policy, its log-probabilities and the sampler's may differ by `sampler_tolerance`
+    nats a token, or the run ends. With `engine` at vllm a server samples: a configuration names it by `vllm_python`, the
+    interpreter of an environment that has vLLM, or `vllm_url`, and by `vllm_weights` a folder that both read.
+    `vllm_server` and `vllm_version` are found out from that; paths and addresses are not recorded.
     """
 
     tuning: Literal["lora"] = "lora"
@@ -105,7 +118,10 @@ class RlSettings(LearnerSettings):
     overlong_penalty: Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)] = 0.0
     reward: Literal["desk", "support"] = "desk"
     reward_version: Annotated[int, Field(ge=0)] = DESK_VERSION
-    engine: Literal["transformers"] = "transformers"
+    engine: Literal["transformers", "vllm"] = "transformers"
+    vllm_server: Literal["none", "started", "addressed"] = "none"
+    vllm_version: Annotated[str, Field(max_length=80)] = ""
+    sampler_tolerance: Annotated[float, Field(gt=0, le=10, allow_inf_nan=False)] = 0.01
 
     @model_validator(mode="after")
     def _fits(self) -> RlSettings:
@@ -122,6 +138,10 @@ class RlSettings(LearnerSettings):
         if bool(self.overlong_buffer) != bool(self.overlong_penalty):
             raise ValueError(
                 "overlong_buffer and overlong_penalty go together: set both, or neither"
+            )
+        if (self.engine == "vllm") != (self.vllm_server != "none" and self.vllm_version != ""):
+            raise ValueError(
+                "engine vllm goes with vllm_python, an interpreter that has vLLM, or vllm_url"
             )
         return self
 
@@ -141,6 +161,11 @@ class RlSettings(LearnerSettings):
             length = filled.get("max_new_tokens", cls.model_fields["max_new_tokens"].default)
             if type(length) is int:
                 filled = {**filled, "overlong_buffer": max(1, length // OVERLONG_SHARE)}
+        rounding = TOLERANCES.get(
+            (filled.get("engine", "transformers"), filled.get("dtype", "float32"))
+        )
+        if rounding is not None:
+            filled = {"sampler_tolerance": rounding, **filled}
         settings = super().from_values(filled, from_toml=from_toml)
         _check_objective(settings)
         _check_sampler(settings)

@@ -22,6 +22,7 @@ from runners.train.plans import (
     plan_of,
 )
 from runners.train.rl_config import RlSettings, warnings_of
+from runners.train.serving.place import NAMES, Place, keep, kept
 from runners.train.tasks import SCRIPTED, task_rows
 from runners.train.templates import in_effect, model_template
 from runners.train.world_size import crowded
@@ -40,21 +41,29 @@ FEW_TASKS = "the split has fewer tasks than a batch has groups: a batch asks som
 
 @dataclass(frozen=True)
 class RlConfig:
-    """What a configuration file says: which split, which model, and the settings that differ."""
+    """What a configuration file says: which split, which model, the settings that differ, where a server samples."""
 
     split: str
     model: str
     settings: RlSettings
+    place: Place | None = None
 
 
 def read_config(path: Path) -> RlConfig:
     """A plan's configuration from TOML, or JSON by its suffix.
 
     Raises:
-        UsageError: `INPUT_MISSING`, `SETTING_UNKNOWN`, `SETTING_INVALID`.
+        UsageError: `INPUT_MISSING`, `SETTING_UNKNOWN`, `SETTING_INVALID`; `SAMPLER_UNREACHABLE`.
     """
     values = load_object(path)
-    RlSettings.check_names(values, *NAMED)
+    RlSettings.check_names(values, *NAMED, *NAMES)
+    place = Place.of({name: values.pop(name, None) for name in NAMES})
+    if place is not None and values.get("engine") == "vllm":
+        values |= {"vllm_server": place.kind, "vllm_version": place.version()}
+    elif place is not None:
+        raise UsageError(
+            "SETTING_INVALID", "vllm_python and vllm_url go with engine vllm", field="engine"
+        )
     named = {name: values.pop(name, None) for name in NAMED}
     for name, value in named.items():
         if not isinstance(value, str):
@@ -64,13 +73,23 @@ def read_config(path: Path) -> RlConfig:
                 field=name,
                 hint=f'add {name} = "ID"',
             )
-    return RlConfig(str(named["split"]), str(named["model"]), RlSettings.from_values(values))
+    settings = RlSettings.from_values(values)
+    return RlConfig(str(named["split"]), str(named["model"]), settings, place)
 
 
 def config_of(plan: Record) -> RlConfig:
     """The configuration of a plan that was made: its split, its model, every setting."""
     settings = RlSettings.from_values(plan.body["settings"])
     return RlConfig(str(plan.ref("split")), str(plan.ref("model")), settings)
+
+
+def keep_place(ledger: Ledger, plan: Record, config: RlConfig, descent: Descent) -> None:
+    """Keep where the sampling server of a recorded plan is: as its file says, or as the plan has it that it is like."""
+    place = config.place
+    if place is None and descent.like is not None and config.settings.engine == "vllm":
+        place = kept(ledger.path, descent.like.id)
+    if place is not None:
+        keep(ledger.path, plan.id, place)
 
 
 def prepare_rl(ledger: Ledger, config: RlConfig, shelf: Path, descent: Descent = FRESH) -> Prepared:

@@ -18,7 +18,7 @@ from safetensors.torch import load, save
 from torch.utils.data import DataLoader
 from trl.trainer.grpo_trainer import GRPOTrainer
 
-from ledger.canonical import real
+from ledger.canonical import parse_real, real
 from ledger.errors import EvidenceError, UsageError
 from runners.train.recorded import RecordedTrainer, Recording
 from runners.train.rl_figures import Measured, figures_of
@@ -32,9 +32,6 @@ if TYPE_CHECKING:
     from runners.train.rl_config import RlSettings
 
 Batch = dict[str, Any]
-MAX_GAP = {"float32": 0.01, "bfloat16": 0.5}
-"""How far rounding may take sampler and learner apart, in nats a token: one reads a cache, the other whole rows."""
-
 NEEDED = frozenset(
     {
         "completion_ids",
@@ -206,7 +203,7 @@ class RecordedGRPOTrainer(RecordedTrainer, GRPOTrainer):
         mask = self.current["completion_mask"].bool()
         distance = self.measured.logprobs - self.current["old_per_token_logps"]
         self.gap = float(distance[mask].abs().max())
-        if not self.gap <= MAX_GAP[self.settings.dtype]:
+        if not self.gap <= self.settings.sampler_tolerance:
             raise UsageError(
                 "SAMPLER_OTHER",
                 f"step {self.state.global_step + 1}: the learner's log-probabilities are up to {self.gap:.3g} from the"
@@ -236,6 +233,9 @@ class RecordedGRPOTrainer(RecordedTrainer, GRPOTrainer):
         if self.generation is not None and self.state.global_step % self.settings.cycle == 0:
             found = self.generation
             values["sampler_gap"] = self.gap
+            if found.served is not None:
+                values["sampler_probe"] = parse_real(found.served["probe"])
+                values["sampler_moved"] = parse_real(found.served["moved"])
             counts = {
                 "groups_sampled": found.sampled,
                 "groups_constant": found.constant,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ledger.blobs import JSON_LINES, SAFETENSORS
 from ledger.errors import EvidenceError
 from runners.train.child_events import FIELDS, folder_within, nonsense
-from runners.train.group_checks import check_sampled
+from runners.train.group_checks import check_given, check_sampled
 from runners.train.journal import SAMPLES, TRACE
 from runners.train.own_rl_settings import planned_settings
 from runners.train.supervised import Supervised
@@ -114,6 +114,11 @@ class Sampled(Supervised):
         files = sorted(folder.glob(f"*{SAMPLES}"))
         if len(files) != len(event["groups"]) or len(files) != self.settings.groups_per_batch:
             raise nonsense("event groups does not say one group for each file of its draw")
+        served = self.settings.engine != "transformers"
+        if (type(event.get("weights")) is str) != served:
+            raise nonsense(
+                "event groups does not say which weights a server had, or says it of none"
+            )
         return {
             "groups": [
                 self._group(event, path, said)
@@ -142,6 +147,7 @@ class Sampled(Supervised):
             "trace": trace.model_dump(),
             "generation": event["generation"],
             "draw": event["draw"],
+            "weights": event.get("weights"),
         }
         known = self.known.get(_key(body))
         if known is not None:
@@ -149,6 +155,7 @@ class Sampled(Supervised):
         policy = self.last_update or self.run.id
         refs: dict[str, str | list[str]] = {"run": self.run.id, "policy": policy}
         try:
+            check_given(said.get("refused"))
             planned = self.plan.body["settings"]
             check_sampled(body, path, path.with_suffix(TRACE), self.given, planned)
         except EvidenceError as error:

@@ -7,24 +7,16 @@ completions instead goes on as if they had been sampled.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
+
+from runners.train.serving.samples import Sampled
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
 END, LENGTH = "end", "length"
-
-
-@dataclass(frozen=True)
-class Sampled:
-    """One completion: its tokens, their log-probabilities in nats, and whether it ended or was cut."""
-
-    ids: tuple[int, ...]
-    logprobs: tuple[float, ...]
-    stop: str
 
 
 @torch.no_grad()

@@ -20,14 +20,37 @@ from transformers import AutoModelForCausalLM
 FLOOD_BYTES = 65 << 20
 
 
+class Gone(Exception):
+    """The server does not answer any more."""
+
+
 class LoopbackSampler:
     """The model and what it does with a request."""
 
     def __init__(self, folder: Path) -> None:
         self.faults: set[str] = set()
         self.reloads = 0
+        self.completions = 0
+        self.most_completions = 10**9
         self._lock = threading.Lock()
         self._load(folder)
+
+    def wrong(self) -> tuple[bytes, int] | None:
+        """The bytes and the status of a reply that is none, where it is to be so."""
+        replies = {
+            "a reply without end": (b" ", 200, FLOOD_BYTES),
+            "an error": (b"CUDA out of memory", 500, 1),
+            "no JSON": (b'{"choices": [NaN]}', 200, 1),
+            "elsewhere": (b"", 307, 1),
+        }
+        for fault in self.faults & replies.keys():
+            data, status, times = replies[fault]
+            return data * times, status
+        return None
+
+    def dies(self) -> None:
+        """It is gone in the middle of a draw."""
+        raise Gone
 
     def answer(self, path: str, body: dict[str, Any]) -> Any:
         """The reply to a request, as an object."""
@@ -40,6 +63,9 @@ class LoopbackSampler:
                 return {"results": [None]}
             if "prompt_logprobs" in body:
                 return {"choices": [self._scored(body["prompt"])]}
+            if self.completions >= self.most_completions:
+                self.dies()
+            self.completions += 1
             return {"choices": [self._faulty(self._completion(body))]}
 
     def _load(self, folder: Path) -> None:
@@ -68,7 +94,7 @@ class LoopbackSampler:
             told.append(row[token].item())
             new.append(token)
             ids.append(token)
-            if token == self._model.config.eos_token_id:
+            if token in (self._model.config.eos_token_id, *body.get("stop_token_ids", ())):
                 reason = "stop"
                 break
         return {
@@ -80,6 +106,8 @@ class LoopbackSampler:
 
     def _faulty(self, choice: dict[str, Any]) -> dict[str, Any]:
         told = choice["logprobs"]["token_logprobs"]
+        if "one reply without log-probabilities" in self.faults and self.completions == 2:
+            choice["logprobs"] = None
         faults: dict[str, dict[str, Any]] = {
             "no log-probabilities": {"logprobs": None},
             "one log-probability too few": {"logprobs": {"token_logprobs": told[1:]}},
@@ -96,26 +124,30 @@ class LoopbackSampler:
         return choice
 
 
-@contextmanager
-def serving(sampler: LoopbackSampler) -> Iterator[str]:
-    """The server's address while it serves."""
+def handler_of(sampler: LoopbackSampler) -> type[BaseHTTPRequestHandler]:
+    """What answers its requests."""
 
     class Handler(BaseHTTPRequestHandler):
         """One request."""
 
+        def do_GET(self) -> None:
+            """Say that we are there, and what we are."""
+            self._send(b'{"version": "0.0.loopback"}')
+
         def do_POST(self) -> None:
             """Answer, or misbehave."""
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            if "a reply without end" in sampler.faults:
-                self._send(b" " * FLOOD_BYTES)
-            elif "an error" in sampler.faults:
-                self._send(b"CUDA out of memory", 500)
-            elif "no JSON" in sampler.faults:
-                self._send(b'{"choices": [NaN]}')
-            elif "elsewhere" in sampler.faults:
-                self._send(b"", 307)
+            wrong = sampler.wrong()
+            if wrong is not None:
+                self._send(*wrong)
             else:
+                self._answer(body)
+
+        def _answer(self, body: dict[str, Any]) -> None:
+            try:
                 self._send(json.dumps(sampler.answer(self.path, body)).encode())
+            except Gone:
+                self.close_connection = True  # without a word
 
         def _send(self, data: bytes, status: int = 200) -> None:
             self.send_response(status)
@@ -128,7 +160,13 @@ def serving(sampler: LoopbackSampler) -> Iterator[str]:
         def log_message(self, *_: object) -> None:
             """Nothing is logged."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    return Handler
+
+
+@contextmanager
+def serving(sampler: LoopbackSampler, port: int = 0) -> Iterator[str]:
+    """The server's address while it serves."""
+    server = ThreadingHTTPServer(("127.0.0.1", port), handler_of(sampler))
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from away import until
 from loopback_sampler import LoopbackSampler, serving
 from peft import LoraConfig, get_peft_model
 from tiny import AutoModelForCausalLM, make_model, torch
 
 from ledger.errors import EvidenceError, LedgerError, UsageError
+from runners.train.processes import GONE, start_token
 from runners.train.serving.merged import merged_tensors, write_merged
 from runners.train.serving.probe import probe
 from runners.train.serving.samples import Ask, Drawing
@@ -21,6 +25,7 @@ PROMPT = (5, 9, 11, 4, 7)
 ASKS = [Ask(PROMPT, 1), Ask(PROMPT, 2), Ask((*PROMPT, 6), 3)]
 DRAWING = Drawing(max_new_tokens=8)
 TOLERANCE = 1e-3
+ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.filterwarnings(
     "ignore:.is_gradient_checkpointing. is deprecated:FutureWarning"
 )
@@ -147,23 +152,25 @@ def test_server_that_kept_its_old_weights_is_caught(server, model, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("learner", "before", "sampler", "code"),
+    ("learner", "before", "sampler", "found"),
     [
-        ([-1.0, -2.0], [-1.5, -2.0], [-1.0001, -2.0], None),
-        ([-1.0, -2.0], [-1.0, -2.0], [-1.0, -2.0], None),
+        ([-1.0, -2.0], [-1.5, -2.0], [-1.0001, -2.0], True),
+        ([-1.0, -2.0], [-1.0, -2.0], [-1.0, -2.0], False),
         ([-1.0, -2.0], [-1.5, -2.0], [-1.5, -2.0], "SAMPLER_STALE"),
         ([-1.0, -2.0], [-1.002, -2.0], [-1.0015, -2.0], "SAMPLER_STALE"),
+        ([-1.0, -2.0], [-1.0005, -2.0], [-1.0004, -2.0], False),
+        ([-1.0, -2.0], [-1.0005, -2.0], [-1.00049, -2.0], "SAMPLER_STALE"),
+        ([-1.0, -2.0], [-1.00005, -2.0], [-1.00005, -2.0], False),
         ([-1.0, -2.0], [-1.5, -2.0], [-1.0], "SAMPLER_REPLY"),
         ([], [], [], "SAMPLER_REPLY"),
     ],
 )
-def test_probe_tells_the_given_weights_from_those_before(learner, before, sampler, code):
-    """Near the learner passes, also where nothing moved; near the weights before, or of another length, does not."""
-    if code is None:
-        found = probe(learner, before, sampler, TOLERANCE)
-        assert found.tells == (learner != before)
+def test_probe_tells_the_given_weights_from_those_before(learner, before, sampler, found):
+    """Near the learner passes, with whether the old weights would have been seen; near those, or of another length, does not."""
+    if isinstance(found, bool):
+        assert probe(learner, before, sampler, TOLERANCE).tells == found
     else:
-        assert refusal(probe, learner, before, sampler, TOLERANCE).code == code
+        assert refusal(probe, learner, before, sampler, TOLERANCE).code == found
 
 
 def test_merging_leaves_the_live_weights_as_they_are(model, tmp_path):
@@ -195,6 +202,25 @@ def test_server_that_ends_at_once_says_its_last_words(model, tmp_path):
     assert error.code == "SAMPLER_FAILED"
     assert "ended with 3" in error.message
     assert "no vllm here" in error.message
+
+
+def test_server_ends_when_whoever_started_it_is_killed(model, tmp_path):
+    """No word is said to it: its guard sees that nobody holds the pipe any more."""
+    python, pid = tmp_path / "python", tmp_path / "pid"
+    python.write_text(f"#!/bin/sh\necho $$ > {pid}.new\nmv {pid}.new {pid}\nexec sleep 300\n")
+    python.chmod(0o755)
+    code = (
+        "import sys, time; from pathlib import Path; from runners.train.serving.vllm_server import VllmServer;"
+        "VllmServer(Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3]), max_model_tokens=64, threads=1);"
+        "time.sleep(300)"
+    )
+    command = [sys.executable, "-P", "-c", code, str(python), str(model), str(tmp_path / "log")]
+    with subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(ROOT)}) as starter:
+        until(pid.exists)
+        server = int(pid.read_text())
+        assert start_token(server) != GONE
+        starter.kill()
+    until(lambda: start_token(server) == GONE)
 
 
 @pytest.mark.slow

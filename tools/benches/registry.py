@@ -37,6 +37,9 @@ BENCHES = {
             "benches.query",
             "named questions, tables and lineage on a large unsigned ledger",
         ),
+        Bench(
+            "sampling", "benches.sampling", "tokens a second of the two sampling engines, in turns"
+        ),
         Bench("peers", "benches.peers", "MLflow and a JSONL file for the same facts"),
     )
 }

@@ -15,6 +15,9 @@ from ledger.errors import EvidenceError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+NEARER, ROUNDING = 4, 10
+"""Where the weights hardly moved, a sampler is stale that is so much nearer to those before, and so far from rounding."""
+
 
 @dataclass(frozen=True)
 class Probe:
@@ -63,7 +66,8 @@ def probe(
         _farthest(one, other)
         for one, other in ((learner, sampler), (learner, before), (before, sampler))
     )
-    if gap > tolerance or (moved > tolerance and old < gap):
+    nearer = old < gap if moved > tolerance else old < gap / NEARER and gap > tolerance / ROUNDING
+    if gap > tolerance or nearer:
         raise EvidenceError(
             "SAMPLER_STALE",
             "the sampler does not score with the weights it was given"

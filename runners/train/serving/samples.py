@@ -35,13 +35,14 @@ class Sampled:
 
 @dataclass(frozen=True)
 class Drawing:
-    """What shapes the distribution that is sampled from, and how long a completion may be, in tokens."""
+    """What shapes the distribution that is sampled from, how long a completion may be, in tokens, and what ends it."""
 
     max_new_tokens: int
     temperature: float = 1.0
     top_p: float = 1.0
     top_k: int = 0
     min_p: float = 0.0
+    ends: tuple[int, ...] = ()
 
 
 class Sampler(Protocol):

@@ -33,6 +33,8 @@ AT_ONCE = 16
 CHUNK_BYTES = 1 << 16
 STOPS = {"stop": "end", "length": "length"}
 VOCABULARY = range(2**31)
+PLAIN = {"repetition_penalty": 1.0, "presence_penalty": 0.0, "frequency_penalty": 0.0}
+"""What a server might take from the model's own generation settings, and nobody planned."""
 
 
 class VllmSampler:
@@ -62,6 +64,19 @@ class VllmSampler:
 
         Raises:
             EvidenceError: `SAMPLER_REPLY`, a reply lacks what is needed or contradicts itself.
+            UsageError: `SAMPLER_UNREACHABLE`.
+        """
+        found = self.each(asks, drawing)
+        refused = [item for item in found if isinstance(item, EvidenceError)]
+        if refused:
+            raise refused[0]
+        return [item for item in found if isinstance(item, Sampled)]
+
+    def each(self, asks: Sequence[Ask], drawing: Drawing) -> list[Sampled | EvidenceError]:
+        """For each ask its completion, or why the reply to it is none.
+
+        Raises:
+            EvidenceError: `SAMPLER_REPLY`, the server answered with an error, or with no JSON.
             UsageError: `SAMPLER_UNREACHABLE`.
         """
         with ThreadPoolExecutor(min(AT_ONCE, max(1, len(asks)))) as pool:
@@ -99,7 +114,7 @@ class VllmSampler:
         self._post("/collective_rpc", call)
         return digest
 
-    def _completion(self, ask: Ask, drawing: Drawing) -> Sampled:
+    def _completion(self, ask: Ask, drawing: Drawing) -> Sampled | EvidenceError:
         body = {
             "model": MODEL,
             "prompt": list(ask.prompt),
@@ -111,8 +126,14 @@ class VllmSampler:
             "seed": ask.seed,
             "logprobs": 0,
             "return_token_ids": True,
+            "stop_token_ids": list(drawing.ends),
+            **PLAIN,
         }
-        return _sampled(_only_choice(self._post("/v1/completions", body)), ask, drawing)
+        reply = self._post("/v1/completions", body)
+        try:
+            return _sampled(_only_choice(reply), ask, drawing)
+        except EvidenceError as error:
+            return error
 
     def _post(self, path: str, body: dict[str, Any]) -> Any:
         try:
@@ -175,6 +196,12 @@ def _sampled(choice: dict[str, Any], ask: Ask, drawing: Drawing) -> Sampled:
     stop = STOPS.get(str(choice.get("finish_reason")))
     if stop is None:
         raise EvidenceError("SAMPLER_REPLY", "the completion did not end", field="finish_reason")
+    if drawing.ends and ids[-1] in drawing.ends:
+        stop = "end"  # the last token that fits may be one
+    elif drawing.ends and stop == "end":
+        raise EvidenceError(
+            "SAMPLER_REPLY", "the completion ended without a token for it", field="finish_reason"
+        )
     return Sampled(tuple(ids), tuple(_logprob(value) for value in logprobs), stop)
 
 

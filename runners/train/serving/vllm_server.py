@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Self
 import requests
 
 from ledger.errors import EvidenceError, UsageError
-from runners.environment import child_environment
+from runners.environment import child_environment, interpreter
 from runners.train.serving.vllm_client import MODEL
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ READY_S = 300.0
 LOOK_S = 0.5
 END_S = 20.0
 LOG_TAIL_BYTES = 2000
+GUARD = "runners.train.serving.guard"
 SERVER = "vllm.entrypoints.openai.api_server"
 ENVIRONMENT = {
     "VLLM_SERVER_DEV_MODE": "1",
@@ -39,6 +40,8 @@ ENVIRONMENT = {
 
 class VllmServer:
     """A running server; use it in a `with` block. It is of our process group: whoever ends that, ends it.
+
+    Between us and it stands `guard`, which ends it when we are gone, however we went.
 
     Args:
         python: the interpreter of the environment that has vLLM.
@@ -67,21 +70,21 @@ class VllmServer:
         self.url = f"http://127.0.0.1:{self.port}"
         self._log_path = log_path
         command = [
-            str(python), "-m", SERVER, "--model", str(model), "--served-model-name", MODEL,
+            interpreter(), "-P", "-m", GUARD, str(python), "-m", SERVER, "--model", str(model), "--served-model-name", MODEL,
             "--host", "127.0.0.1", "--port", str(self.port), "--dtype", dtype,
             "--max-model-len", str(max_model_tokens), "--max-num-seqs", "32", "--enforce-eager",
             "--logprobs-mode", "processed_logprobs", "--no-enable-prefix-caching",
             "--no-enable-chunked-prefill", "--max-num-batched-tokens", str(max(8192, max_model_tokens)),
+            "--generation-config", "vllm", "--disable-uvicorn-access-log", "--disable-log-stats",
         ]  # fmt: skip
-        environment = child_environment(os.environ, threads) | ENVIRONMENT
-        del environment["PYTHONPATH"]  # our modules are no business of the other environment
         with log_path.open("ab") as log:
             self._process = subprocess.Popen(
                 command,
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
-                env=environment,
+                env=child_environment(os.environ, threads) | ENVIRONMENT,
+                cwd=log_path.parent,  # its interpreter looks for modules where it stands
             )
 
     def wait_ready(self, progress: Callable[[float], None] = lambda _: None) -> None:
@@ -96,16 +99,8 @@ class VllmServer:
         began = time.monotonic()
         while True:
             elapsed_s = time.monotonic() - began
-            code = self._process.poll()
-            if code is not None or elapsed_s > READY_S:
-                why = (
-                    f"ended with {code}"
-                    if code is not None
-                    else f"is not ready after {READY_S:.0f} s"
-                )
-                raise EvidenceError(
-                    "SAMPLER_FAILED", f"the server {why}; its log ends: {self._last_words()}"
-                )
+            if self._process.poll() is not None or elapsed_s > READY_S:
+                raise self.failure(f"is not ready after {READY_S:.0f} s")
             with suppress(requests.RequestException):
                 if (
                     requests.get(f"{self.url}/health", timeout=LOOK_S).status_code
@@ -115,9 +110,25 @@ class VllmServer:
             progress(elapsed_s)
             time.sleep(LOOK_S)
 
+    def failure(self, otherwise: str, wait_s: float = 0.0) -> EvidenceError:
+        """What became of a server that does not answer: how it ended, and the end of its log.
+
+        Args:
+            otherwise: what is said of one that still runs.
+            wait_s: how long it may take to end.
+        """
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(wait_s)
+        code = self._process.poll()
+        why = otherwise if code is None else f"ended with {code}"
+        return EvidenceError(
+            "SAMPLER_FAILED", f"the server {why}; its log ends: {self._last_words()}"
+        )
+
     def close(self) -> None:
-        """End the server; its engine's processes watch it and end with it."""
-        self._process.terminate()
+        """End the server: its guard sees that we let go; its engine's processes watch it and end with it."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
         try:
             self._process.wait(END_S)
         except subprocess.TimeoutExpired:
