@@ -25,7 +25,7 @@ from runners.train.tasks import drawn
 from verifiers.learning.advantages import advantages, is_constant
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Sequence
 
     from runners.protocol import Asked
     from runners.train.journal import Journal

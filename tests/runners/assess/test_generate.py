@@ -21,8 +21,8 @@ from tiny import (
 
 from ledger.digests import sha256
 from ledger.errors import EvidenceError
+from runners.assess.asking import _check_template
 from runners.assess.config import GenerationSettings
-from runners.assess.evaluate import _check_template
 from runners.assess.generate import transcribe
 from runners.child import run_child
 from runners.train.config import SftSettings
