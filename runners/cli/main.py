@@ -83,7 +83,10 @@ REGISTRY: dict[str, dict[str, tuple[str, str]]] = {
             f"{_HERE}.audit:audit",
             "Audit what stands behind a checkpoint, and run it again",
         ),
-        "explain": (f"{_HERE}.explain:explain", "Say why something passed or failed, in sentences"),
+        "explain": (
+            f"{_HERE}.explain:explain",
+            "Say in plain sentences why something passed or failed, what is missing, and what is on faith",
+        ),
         "dossier": (
             f"{_HERE}.dossier:dossier",
             "Write all of it on one page that needs no network",

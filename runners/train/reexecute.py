@@ -258,7 +258,7 @@ def _check_ours(plan: Record, run: Record) -> None:
     if method != "sft" or is_adopted(plan):
         raise UsageError(
             "REEXECUTION_FAILED",
-            f"updates of {settings.get('trainer', method)} are not executed again by this version",
+            f"updates of a script's {settings.get('trainer', method)} are not executed again by this version",
             record=run.id,
         )
 
