@@ -22,7 +22,7 @@ Item = dict[str, Any]
 @click.argument("record", metavar="GATE|PROMOTION|CHECKPOINT")
 @pass_app
 def explain(app: App, record: str) -> None:
-    """Say in plain sentences why something passed or failed, what is missing, and what is on faith.
+    """Say why something passed or failed, and what is on faith.
 
     Every number is derived again from the ledger's bytes first. Each sentence names its record and the command that derives it
     again. Figures of weaker analyses are named as not the gate. Nothing is recorded.

@@ -85,11 +85,11 @@ REGISTRY: dict[str, dict[str, tuple[str, str]]] = {
         ),
         "explain": (
             f"{_HERE}.explain:explain",
-            "Say in plain sentences why something passed or failed, what is missing, and what is on faith",
+            "Say why something passed or failed, and what is on faith",
         ),
         "dossier": (
             f"{_HERE}.dossier:dossier",
-            "Write all of it on one page that needs no network",
+            "Write everything behind a gate, a promotion or a checkpoint on one page",
         ),
         "query": (f"{_HERE}.query:query", "Ask the ledger in SQL"),
         "segments": (
