@@ -15,6 +15,7 @@ from ledger.canonical import real
 from ledger.ed25519 import PrivateKey
 from runners.assess.asking import Place
 from runners.assess.evaluate import complete, evaluate
+from runners.assess.reviews import shown
 from runners.prepare.data import put_lines
 from runners.prepare.shelf import default_shelf
 from verifiers.judgement import assemble
@@ -71,11 +72,13 @@ def do_the_test(person: Person) -> None:
     }
     protocol = person.gets("eval", "register", person.writes("test.json", config))["protocol"]
     ids["test"] = protocol
+    with person.opens() as ledger:
+        _, derived = shown(ledger, ledger.get(protocol), ledger.get(ids["nomination"]))
     ids["review"] = states(
         person,
         "review",
         "test.reviewed",
-        {"fresh": True, "findings": None, "paraphrase": "none", "contamination": "none known"},
+        {**derived, "paraphrase": "none", "contamination": "none known"},
         {"nomination": ids["nomination"], "protocol": protocol},
     )
     place = Place(default_shelf(), person.ledger / "work" / "eval")
