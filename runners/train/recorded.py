@@ -71,21 +71,19 @@ class Recording:
     base_folder: Path
     origin: Origin | None = None
 
-    def __post_init__(self) -> None:
-        """Refuse an origin whose state is not whole.
-
-        Raises:
-            EvidenceError: `STATE_INCOMPLETE` or `STATE_MALFORMED`.
-        """
-        if self.origin is not None:
-            check_complete(self.origin.folder, self.origin.step, self.settings.processes)
-
 
 class RecordedTrainer(Trainer):
     """Stands before one of the library's trainers; who inherits calls `begin` once that one is made."""
 
     def begin(self, recording: Recording) -> None:
-        """Take up the recording, before the first step."""
+        """Take up the recording, before the first step; an origin's files were held against their digests with its weights.
+
+        Raises:
+            EvidenceError: `STATE_INCOMPLETE` or `STATE_MALFORMED`, the origin's state is not whole.
+        """
+        if recording.origin is not None:
+            origin = recording.origin
+            check_complete(origin.folder, origin.step, recording.settings.processes)
         self.adapted: Any = self.model
         self.recording = recording
         self.channel = recording.channel

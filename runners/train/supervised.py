@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 MAX_ROWS_IN_RECORD = 512
 NOT_ESTABLISHED = [
-    "that the recorded loss and gradient were computed as stated: doing the steps again shows it",
+    "that the recorded loss and gradient were computed as stated: re-execution of its steps shows it",
     "that the trained weights are better than their base: an evaluation shows it",
 ]
 OTHER_HARDWARE = (

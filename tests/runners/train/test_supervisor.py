@@ -15,7 +15,7 @@ import pytest
 from small_job import WAIT_S
 
 from ledger.book import Ledger
-from ledger.codes import CODES
+from runners.cli.render import short
 from runners.train import supervisor
 from runners.train.status import STATES, run_status
 from runners.train.supervisor import start_token
@@ -247,7 +247,10 @@ def test_an_equal_plan_waits_for_the_live_run(person):
     for answer in (person.plans(seed=5), person.types("run", "launch", second, "--wait")):
         assert (answer.code, answer.error["code"]) == (1, "TWIN_UNCONFIRMED")
         assert answer.error["actual"] == run.id
-        assert answer.error["hint"] == CODES["TWIN_UNCONFIRMED"].hint
+        name = short(run.id)
+        assert answer.error["hint"] == (
+            f"wait for it or stop it: evidence run stop {name}; see it: evidence run status {name}"
+        )
     assert person.plans(seed=6).code == 0
 
 
