@@ -115,16 +115,5 @@ def _found(unpacked: Unpacked, name: str) -> Record:
 
 
 def _refuse(findings: list[Finding]) -> None:
-    if not findings:
-        return
-    first = findings[0]
-    raise EvidenceError(
-        first.code,
-        first.message,
-        field=first.field,
-        record=first.id,
-        seq=first.seq,
-        expected=first.expected,
-        actual=first.actual,
-        hint=first.hint,
-    )
+    if findings:
+        raise findings[0].as_error()

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from ledger.codes import CODES
-from ledger.errors import LedgerError
+from ledger.errors import EvidenceError, LedgerError
 from verifiers.steps import step_of
 
 Verdict = Literal["verified", "wrong", "incomplete"]
@@ -43,6 +43,19 @@ class Finding:
             expected=error.expected,
             actual=error.actual,
             hint=error.hint or CODES[error.code].hint,
+        )
+
+    def as_error(self) -> EvidenceError:
+        """The finding as the error that a caller is answered with."""
+        return EvidenceError(
+            self.code,
+            self.message,
+            field=self.field,
+            record=self.id,
+            seq=self.seq,
+            expected=self.expected,
+            actual=self.actual,
+            hint=self.hint,
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
@@ -14,7 +14,11 @@ FORMAT_VERSION = 1
 BUSY_TIMEOUT_MS = 60_000
 FIRST_SEQ, LAST_SEQ = -(2**63), 2**63 - 1
 
+ROWS_PER_READ = 512
+
 Row = tuple[int, bytes, bytes, bytes]
+Read = Callable[[int, int], tuple[list[tuple[Any, ...]], int]]
+Next = Callable[[int], int | None]
 
 
 class Store(Protocol):
@@ -61,6 +65,46 @@ class Store(Protocol):
         """(size, note) of the largest seal."""
 
 
+def walk(start: int, stop: int | None, read: Read, next_seq: Next) -> Iterator[Row]:
+    """Rows in seq order, a few at a time, each column looked at; a gap in hostile rows does not end the reading early.
+
+    Args:
+        start: the first seq.
+        stop: the seq to stop before; None for all there are.
+        read: the rows of a stretch, both ends included, and how far it could be read.
+        next_seq: the first seq at or after one, None where there is none.
+
+    Raises:
+        EvidenceError: `LEDGER_UNREADABLE`, `ENTRY_TOO_LARGE`; see `checked_row` and `in_order`.
+    """
+    last = LAST_SEQ if stop is None else stop - 1
+    while start <= last:
+        batch, end = read(start, min(last, start + ROWS_PER_READ - 1))
+        for row in batch:
+            yield in_order(checked_row(row), start)
+            start = row[0] + 1
+        if not batch:
+            later = next_seq(end + 1) if end < last else None
+            if later is None:
+                return
+            if later <= end:
+                raise _misplaced(later, end + 1)
+            start = later
+
+
+def checked_tail(row: tuple[Any, ...] | None) -> tuple[int, bytes | None]:
+    """The number of records and the last stored id, from the last row's seq and id.
+
+    Raises:
+        EvidenceError: `LEDGER_UNREADABLE`.
+    """
+    if row is None:
+        return 0, None
+    if type(row[1]) is not bytes:
+        raise EvidenceError("LEDGER_UNREADABLE", f"row {row[0]} has a column of another type")
+    return row[0] + 1, row[1]
+
+
 def checked_seal(row: tuple[Any, ...]) -> tuple[int, bytes]:
     """A seal's row, whose columns are of any type in a stranger's store.
 
@@ -82,10 +126,12 @@ def in_order(row: Row, start: int) -> Row:
         EvidenceError: `LEDGER_UNREADABLE`.
     """
     if row[0] < start:
-        raise EvidenceError(
-            "LEDGER_UNREADABLE", f"row {row[0]} comes where {start} is due or a later one"
-        )
+        raise _misplaced(row[0], start)
     return row
+
+
+def _misplaced(seq: int, due: int) -> EvidenceError:
+    return EvidenceError("LEDGER_UNREADABLE", f"row {seq} comes where {due} is due or a later one")
 
 
 def checked_row(row: tuple[Any, ...]) -> Row:

@@ -22,15 +22,13 @@ from ledger.store.connection import sql as sql_text
 from ledger.store.durable import (
     BUSY_TIMEOUT_MS,
     FORMAT_VERSION,
-    LAST_SEQ,
     Row,
-    checked_row,
     checked_seal,
-    in_order,
+    checked_tail,
+    walk,
 )
 from ledger.store.postgres_schema import check_schema
 
-ROWS_PER_READ = 512
 CONNECT_S = 10
 AGAIN_S = 0.2
 SETTINGS = "-c search_path=pg_catalog -c synchronous_commit=on -c client_encoding=UTF8 -c default_transaction_isolation=read\\ committed"
@@ -199,12 +197,7 @@ class PostgresStore:
 
     def tail(self) -> tuple[int, bytes | None]:
         """Number of records and the id stored beside the last one."""
-        row = self._one(_TAIL)
-        if row is None:
-            return 0, None
-        if type(row[1]) is not bytes:
-            raise EvidenceError("LEDGER_UNREADABLE", f"row {row[0]} has a column of another type")
-        return row[0] + 1, row[1]
+        return checked_tail(self._one(_TAIL))
 
     def append(self, rows: Iterable[tuple[int, bytes, bytes | None, bytes, bytes]]) -> None:
         """Insert (seq, id, prev, signature, entry) rows inside a transaction."""
@@ -221,18 +214,14 @@ class PostgresStore:
         Raises:
             EvidenceError: `LEDGER_UNREADABLE`, a column has another type than it must; `ENTRY_TOO_LARGE`.
         """
-        last = LAST_SEQ if stop is None else stop - 1
-        while start <= last:
-            end = min(last, start + ROWS_PER_READ - 1)
-            batch = self._all(_ROWS, start, end)
-            for row in batch:
-                yield in_order(checked_row(row), start)
-                start = row[0] + 1
-            if not batch:
-                found = self._one(_NEXT, end + 1) if end < last else None
-                if found is None or found[0] is None:
-                    return
-                start = max(int(found[0]), end + 1)
+        return walk(start, stop, self._batch, self._next_seq)
+
+    def _batch(self, start: int, last: int) -> tuple[list[tuple[Any, ...]], int]:
+        return self._all(_ROWS, start, last), last
+
+    def _next_seq(self, start: int) -> int | None:
+        row = self._one(_NEXT, start)
+        return None if row is None else row[0]
 
     def row(self, seq: int) -> Row | None:
         """The row at a seq, or None."""

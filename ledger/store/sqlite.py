@@ -36,14 +36,11 @@ from ledger.store.connection import (
 from ledger.store.durable import (
     BUSY_TIMEOUT_MS,
     FORMAT_VERSION,
-    LAST_SEQ,
     Row,
-    checked_row,
     checked_seal,
-    in_order,
+    checked_tail,
+    walk,
 )
-
-ROWS_PER_READ = 512
 
 
 class SqliteStore:
@@ -215,11 +212,7 @@ class SqliteStore:
         """Number of records and the id stored beside the last one."""
         with translated(self.path):
             row = self._db.execute(QUERIES["tail"]).fetchone()
-        if row is None:
-            return 0, None
-        if type(row[1]) is not bytes:
-            raise EvidenceError("LEDGER_UNREADABLE", f"row {row[0]} has a column of another type")
-        return row[0] + 1, row[1]
+        return checked_tail(row)
 
     def append(self, rows: Iterable[tuple[int, bytes, bytes | None, bytes, bytes]]) -> None:
         """Insert (seq, id, prev, signature, entry) rows inside a transaction."""
@@ -236,17 +229,7 @@ class SqliteStore:
         Raises:
             EvidenceError: `LEDGER_UNREADABLE`, a column has another type than it must; `ENTRY_TOO_LARGE`.
         """
-        last = LAST_SEQ if stop is None else stop - 1
-        while start <= last:
-            batch, end = self._batch(start, min(last, start + ROWS_PER_READ - 1))
-            for row in batch:
-                yield in_order(checked_row(row), start)
-                start = row[0] + 1
-            if not batch:
-                later = self._next_seq(end + 1) if end < last else None
-                if later is None:
-                    return
-                start = later
+        return walk(start, stop, self._batch, self._next_seq)
 
     def _batch(self, start: int, last: int) -> tuple[list[tuple[Any, ...]], int]:
         """The rows of a stretch and its end; of one that cannot be read whole, its first place only.
@@ -296,12 +279,7 @@ class SqliteStore:
             row = self._db.execute(
                 "SELECT min(seq) FROM records NOT INDEXED WHERE seq >= ?", (start,)
             ).fetchone()
-        later: int | None = None if row is None else row[0]
-        if later is not None and later < start:
-            raise EvidenceError(
-                "LEDGER_UNREADABLE", f"row {later} comes where {start} is due or a later one"
-            )
-        return later
+        return None if row is None else row[0]
 
     def _check_schema(self) -> None:
         """Plain tables are demanded; a missing guard trigger is only noted."""

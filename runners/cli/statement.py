@@ -14,7 +14,7 @@ from ledger.records.base import Seen
 from runners.cli import render
 from runners.cli.commands import Group
 from runners.cli.context import App, pass_app
-from runners.cli.targets import Target, put
+from runners.cli.targets import put
 
 if TYPE_CHECKING:
     from ledger.book import Ledger
@@ -66,11 +66,7 @@ def request(app: App, kind: str, refs: tuple[str, ...], fields: tuple[str, ...],
         )
     data = asked.encode()
     requests.Request.decode(data)  # the kind carries a statement, and this is its body
-    target = Target.reserved(out)
-    try:
-        target.write(data)
-    finally:
-        target.release()
+    put(out, data)
     about = next((name for value in named.values() for name in _ids(value)), None)
     app.emit(
         {**_told(asked), "file": str(out)},

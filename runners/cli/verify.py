@@ -192,17 +192,7 @@ def _failure(report: Report) -> EvidenceError | None:
     """The first finding as the answer's error: a script that looks at `ok` alone is not misled."""
     if not report.findings:
         return None
-    first = report.findings[0]
-    return EvidenceError(
-        first.code,
-        first.message,
-        field=first.field,
-        record=first.id,
-        seq=first.seq,
-        expected=first.expected,
-        actual=first.actual,
-        hint=first.hint,
-    )
+    return report.findings[0].as_error()
 
 
 def _lines(report: Report) -> list[str]:
