@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import importlib.util
 import json
 import os
 import shutil
@@ -11,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from small_job import Person, do_the_job
+from small_job import Person, do_the_job, needs_torch, settle
 
 
 @pytest.fixture(scope="session")
@@ -41,20 +40,6 @@ def person(finished: Person, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     copied = finished.copied_to(tmp_path / "person")
     settle(monkeypatch, copied)
     return copied
-
-
-def needs_torch() -> None:
-    """Skip where the train extra is not installed; nothing is imported to find out."""
-    if importlib.util.find_spec("torch") is None:
-        pytest.skip("needs the train extra")
-
-
-def settle(patch: pytest.MonkeyPatch, person: Person) -> None:
-    """Let commands of this process and its children mean a person's folder."""
-    for name in ("EVIDENCE_KEY", "EVIDENCE_KEY_PASSPHRASE"):
-        patch.delenv(name, raising=False)
-    for name, value in person.environment().items():
-        patch.setenv(name, value)
 
 
 def once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:

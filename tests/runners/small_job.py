@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import io
 import json
 import shutil
@@ -305,3 +306,17 @@ def do_the_job(folder: Path) -> Person:
     person.gets("seal")
     person.writes("ids.json", person.ids)
     return person
+
+
+def needs_torch() -> None:
+    """Skip where the train extra is not installed; nothing is imported to find out."""
+    if importlib.util.find_spec("torch") is None:
+        pytest.skip("needs the train extra")
+
+
+def settle(patch: pytest.MonkeyPatch, person: Person) -> None:
+    """Let commands of this process and its children mean a person's folder."""
+    for name in ("EVIDENCE_KEY", "EVIDENCE_KEY_PASSPHRASE"):
+        patch.delenv(name, raising=False)
+    for name, value in person.environment().items():
+        patch.setenv(name, value)

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 import rl_job
 from away import children, kills, until
-from conftest import needs_torch, settle
-from small_job import Person
+from small_job import Person, needs_torch, settle
 
 from ledger.book import Ledger
 from runners.train.status import claims

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 import rl_job
-from conftest import needs_torch, settle
-from small_job import Person
+from small_job import Person, needs_torch, settle
 
 from ledger.book import Ledger
 from ledger.errors import UsageError

@@ -6,8 +6,7 @@ import json
 
 import pytest
 import rl_job
-from conftest import needs_torch, settle
-from small_job import Person
+from small_job import Person, needs_torch, settle
 
 from ledger.book import Ledger
 from ledger.canonical import decode, parse_real

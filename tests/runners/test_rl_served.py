@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 import rl_job
 from away import until
-from conftest import needs_torch, settle
 from loopback_sampler import LoopbackSampler, serving
 from rl_run import RlRun, settings
-from small_job import Person
+from small_job import Person, needs_torch, settle
 from tiny import make_model
 
 from ledger.book import Ledger

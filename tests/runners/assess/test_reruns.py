@@ -7,8 +7,7 @@ import secrets
 from pathlib import Path
 
 import pytest
-from conftest import settle
-from small_job import SFT, Person
+from small_job import SFT, Person, settle
 
 from ledger.book import Ledger
 from ledger.canonical import real
