@@ -17,6 +17,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from runners.assess.generate import start_fields
 from runners.assess.likelihood import read_items
 from runners.assess.partial import Partial
 from runners.protocol import Channel, serve
@@ -54,7 +55,6 @@ def ask(channel: Channel, job: dict[str, Any]) -> dict[str, Any]:
         EvidenceError: the model or the items are not what they should be.
     """
     from runners.assess.config import AskSettings
-    from runners.environment import library_versions, machine
     from runners.loading import load_model, tensors_digest
     from runners.seeding import seed_everything
     from runners.train.tokens import load_tokenizer
@@ -70,9 +70,7 @@ def ask(channel: Channel, job: dict[str, Any]) -> dict[str, Any]:
         "start",
         weights=weights,
         items=len(items),
-        settings={**settings.effective(), "prompt": PROMPT_VERSION},
-        libraries=library_versions(),
-        machine=machine().as_dict(),
+        **start_fields({**settings.effective(), "prompt": PROMPT_VERSION}),
     )
     asked = [(item, order) for item in items for order in ORDERS]
     size = settings.batch_size

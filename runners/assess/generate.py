@@ -22,7 +22,7 @@ from runners.assess.partial import Partial
 from runners.protocol import Channel, serve
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import torch
 
@@ -62,7 +62,7 @@ def transcribe(channel: Channel, job: dict[str, Any]) -> dict[str, Any]:
         prompts = _prompts(tokenizer, cases, begin, at_file(job))
     model = merge_adapter(load_model(job["model"], settings.dtype), job["adapter"])
     weights = tensors_digest(model.named_parameters())
-    channel.ask("start", weights=weights, cases=len(cases), **start_fields(settings))
+    channel.ask("start", weights=weights, cases=len(cases), **start_fields(settings.effective()))
     batches = list(_batches(len(cases), settings.batch_size))
     kept = Partial(
         Path(job["output"]),
@@ -220,12 +220,12 @@ def _opened(model: Any, opening: torch.Tensor, rows: int) -> Any:
     return cache
 
 
-def start_fields(settings: GenerationSettings) -> dict[str, Any]:
-    """What a `start` event says besides the weights: settings, versions, machine."""
+def start_fields(effective: Mapping[str, Any]) -> dict[str, Any]:
+    """What a child's `start` says besides the weights: its effective settings, versions, machine."""
     from runners.environment import library_versions, machine
 
     return {
-        "settings": settings.effective(),
+        "settings": dict(effective),
         "libraries": library_versions(),
         "machine": machine().as_dict(),
     }

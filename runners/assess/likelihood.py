@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from runners.assess.generate import start_fields
 from runners.assess.partial import Partial
 from runners.protocol import Channel, serve
 
@@ -59,7 +60,6 @@ def score(channel: Channel, job: dict[str, Any]) -> dict[str, Any]:
         EvidenceError: the model or the items are not what they should be.
     """
     from runners.assess.config import LikelihoodSettings
-    from runners.environment import library_versions, machine
     from runners.loading import load_model, tensors_digest
     from runners.seeding import seed_everything
     from runners.train.tokens import load_tokenizer
@@ -80,9 +80,7 @@ def score(channel: Channel, job: dict[str, Any]) -> dict[str, Any]:
         "start",
         weights=weights,
         items=len(items),
-        settings={**settings.effective(), "prompt": PROMPT_VERSION},
-        libraries=library_versions(),
-        machine=machine().as_dict(),
+        **start_fields({**settings.effective(), "prompt": PROMPT_VERSION}),
     )
     size = settings.batch_size
     batches = [texts[start : start + size] for start in range(0, len(texts), size)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -63,3 +63,37 @@ class LearnerSettings(Settings):
     save_steps: Count = 0
     chat_template: Annotated[str, Field(pattern=DIGEST_PATTERN)] | None = None
     template_date: Day | None = None
+
+
+def library_arguments(job: Mapping[str, Any], settings: LearnerSettings) -> dict[str, Any]:
+    """The arguments that every trainer of the library is given alike, each one that matters said outright.
+
+    Args:
+        job: names the output folder and the accelerator.
+        settings: of the run.
+    """
+    return {
+        "output_dir": job["output"],
+        "max_steps": settings.steps,
+        "learning_rate": settings.learning_rate,
+        "lr_scheduler_type": settings.schedule,
+        "warmup_steps": settings.warmup_steps,
+        "weight_decay": settings.weight_decay,
+        "adam_beta1": settings.adam_beta1,
+        "adam_beta2": settings.adam_beta2,
+        "adam_epsilon": settings.adam_epsilon,
+        "max_grad_norm": settings.max_gradient_norm,
+        "optim": "adamw_torch",
+        "seed": settings.seed,
+        "data_seed": settings.seed,
+        "remove_unused_columns": False,
+        "bf16": False,
+        "gradient_checkpointing": settings.gradient_checkpointing,
+        "use_cpu": settings.processes > 1 or job.get("accelerator") is None,
+        "logging_steps": 1,
+        "logging_nan_inf_filter": False,
+        "save_strategy": "no",
+        "eval_strategy": "no",
+        "report_to": [],
+        "disable_tqdm": True,
+    }

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from runners.train.learner_settings import library_arguments
+
 if TYPE_CHECKING:
     from runners.train.rl_config import RlSettings
 
@@ -32,8 +34,7 @@ def arguments(job: dict[str, Any], settings: RlSettings) -> Any:
     from trl.trainer.grpo_config import GRPOConfig
 
     return GRPOConfig(
-        output_dir=job["output"],
-        max_steps=settings.steps,
+        **library_arguments(job, settings),
         per_device_train_batch_size=settings.datums_per_step,
         gradient_accumulation_steps=1,
         steps_per_generation=settings.steps_per_generation,
@@ -48,27 +49,6 @@ def arguments(job: dict[str, Any], settings: RlSettings) -> Any:
         shuffle_dataset=False,
         mask_truncated_completions=False,
         disable_dropout=True,
-        learning_rate=settings.learning_rate,
-        lr_scheduler_type=settings.schedule,
-        warmup_steps=settings.warmup_steps,
-        weight_decay=settings.weight_decay,
-        adam_beta1=settings.adam_beta1,
-        adam_beta2=settings.adam_beta2,
-        adam_epsilon=settings.adam_epsilon,
-        max_grad_norm=settings.max_gradient_norm,
-        optim="adamw_torch",
-        seed=settings.seed,
-        data_seed=settings.seed,
-        remove_unused_columns=False,
-        bf16=False,
-        gradient_checkpointing=settings.gradient_checkpointing,
-        use_cpu=job.get("accelerator") is None,
-        logging_steps=1,
-        logging_nan_inf_filter=False,
-        save_strategy="no",
-        eval_strategy="no",
-        report_to=[],
-        disable_tqdm=True,
     )
 
 

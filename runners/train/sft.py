@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from ledger.errors import EvidenceError
 from runners.protocol import Channel, serve
+from runners.train.learner_settings import library_arguments
 from runners.train.shared_channel import claim, ranks_of
 
 if TYPE_CHECKING:
@@ -189,35 +190,13 @@ def arguments(job: dict[str, Any], settings: SftSettings) -> Any:
     from trl.trainer.sft_config import SFTConfig
 
     return SFTConfig(
-        output_dir=job["output"],
-        max_steps=settings.steps,
+        **library_arguments(job, settings),
         per_device_train_batch_size=settings.batch_size,
         gradient_accumulation_steps=settings.accumulation,
-        learning_rate=settings.learning_rate,
-        lr_scheduler_type=settings.schedule,
-        warmup_steps=settings.warmup_steps,
-        weight_decay=settings.weight_decay,
-        adam_beta1=settings.adam_beta1,
-        adam_beta2=settings.adam_beta2,
-        adam_epsilon=settings.adam_epsilon,
-        max_grad_norm=settings.max_gradient_norm,
-        optim="adamw_torch",
-        seed=settings.seed,
-        data_seed=settings.seed,
         train_sampling_strategy="sequential",
         dataset_kwargs={"skip_prepare_dataset": True},
-        remove_unused_columns=False,
         max_length=None,
         packing=False,
-        bf16=False,
-        gradient_checkpointing=settings.gradient_checkpointing,
-        use_cpu=settings.processes > 1 or job.get("accelerator") is None,
-        logging_steps=1,
-        logging_nan_inf_filter=False,
-        save_strategy="no",
-        eval_strategy="no",
-        report_to=[],
-        disable_tqdm=True,
     )
 
 
